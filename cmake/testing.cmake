@@ -1,0 +1,36 @@
+# modefold_add_test(NAME name COMMAND program ... [COUNTED] [LABELS ...] [ENVIRONMENT ...])
+#
+# Registers a test that runs in a clean folder of its own, under the emulator when there is one. COUNTED: its last line
+# is "NAME: P passed, F failed, S skipped" (tests/check.h). cmake/run-one.sh leaves the counts in
+# ${PROJECT_BINARY_DIR}/results, where tools/run-tests.sh adds them up.
+set(MODEFOLD_TEST_SECONDS 300 CACHE STRING "How long one test may take")
+
+# Sanitizers of clang 14 want a predictable address space, which newer kernels give only without randomisation.
+set(modefold_test_prefix ${CMAKE_CROSSCOMPILING_EMULATOR})
+if(MODEFOLD_SANITIZE)
+    find_program(MODEFOLD_SETARCH setarch)
+    if(MODEFOLD_SETARCH)
+        execute_process(COMMAND ${MODEFOLD_SETARCH} -R true RESULT_VARIABLE result OUTPUT_QUIET ERROR_QUIET)
+        if(result EQUAL 0)
+            set(modefold_test_prefix ${MODEFOLD_SETARCH} -R)
+        endif()
+    endif()
+endif()
+
+function(modefold_add_test)
+    cmake_parse_arguments(test "COUNTED;NATIVE" "NAME" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
+    set(kind plain)
+    if(test_COUNTED)
+        set(kind counted)
+    endif()
+    set(prefix ${modefold_test_prefix})
+    if(test_NATIVE)
+        set(prefix "")
+    endif()
+    add_test(NAME ${test_NAME}
+        COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/run-one.sh ${PROJECT_BINARY_DIR}/results ${test_NAME} ${kind}
+                ${MODEFOLD_TEST_SECONDS} ${prefix} ${test_COMMAND})
+    math(EXPR limit "${MODEFOLD_TEST_SECONDS} + 30")
+    set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${limit} LABELS "${test_LABELS}"
+        ENVIRONMENT "MODEFOLD_SOURCE=${PROJECT_SOURCE_DIR};UBSAN_OPTIONS=print_stacktrace=1;${test_ENVIRONMENT}")
+endfunction()

@@ -1,0 +1,386 @@
+/* Devices, one-shot calls and questions about a fold. */
+#include "plan.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cpu/cpu.h"
+
+int mf_version(void)
+{
+    return MF_VERSION_MAJOR * 10000 + MF_VERSION_MINOR * 100 + MF_VERSION_PATCH;
+}
+
+/* ---- recent plans ---- */
+
+/* mf_fold keeps plans by everything that makes them: the strings and each tensor's type, shape and strides. A plan in use
+ * by a thread is not freed by another: `users` counts. */
+enum { CACHE_PLANS = 32, KEY_WORDS = 512 };
+
+struct cached {
+    struct mf_plan *plan;
+    int users;
+    uint64_t used; /* clock of the last use */
+    char *modes, *expression;
+    int key_length;
+    int64_t key[];
+};
+
+struct fold_cache {
+    uint64_t clock;
+    struct cached *entry[CACHE_PLANS];
+};
+
+static int add_key(const DLTensor *tensors, int count, int64_t *key, int n)
+{
+    for (int i = 0; i < count; i++) {
+        const DLTensor *t = &tensors[i];
+        if (t->ndim < 0 || t->ndim > MF_MAX_RANK || n + 2 * t->ndim + 2 > KEY_WORDS || (t->ndim && !t->shape))
+            return -1;
+        key[n++] = t->dtype.code | t->dtype.bits << 8 | (int64_t)t->dtype.lanes << 16 | (int64_t)t->ndim << 32;
+        key[n++] = t->strides != NULL;
+        for (int d = 0; d < t->ndim; d++)
+            key[n++] = t->shape[d];
+        for (int d = 0; t->strides && d < t->ndim; d++)
+            key[n++] = t->strides[d];
+    }
+    return n;
+}
+
+static int matches(const struct cached *c, const char *modes, const char *expression, const int64_t *key, int n)
+{
+    return c && c->key_length == n && !memcmp(c->key, key, sizeof *key * (size_t)n) && !strcmp(c->modes, modes) &&
+           !strcmp(c->expression, expression);
+}
+
+static void free_cached(struct cached *c)
+{
+    if (!c)
+        return;
+    mf_plan_destroy(c->plan);
+    mf_free(c->modes);
+    mf_free(c->expression);
+    mf_free(c);
+}
+
+static char *copy_text(const char *text)
+{
+    char *copy = mf_alloc(strlen(text) + 1);
+    return copy ? strcpy(copy, text) : NULL;
+}
+
+static struct cached *find_cached(mf_device *device, const char *modes, const char *expression, const int64_t *key,
+                                  int n)
+{
+    struct fold_cache *cache = device->cache;
+    struct cached *found = NULL;
+    pthread_mutex_lock(&device->lock);
+    for (int i = 0; i < CACHE_PLANS && !found; i++)
+        if (matches(cache->entry[i], modes, expression, key, n)) {
+            found = cache->entry[i];
+            found->users++;
+            found->used = ++cache->clock;
+        }
+    pthread_mutex_unlock(&device->lock);
+    return found;
+}
+
+static mf_status make_cached(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                             const DLTensor *outputs, const int64_t *key, int n, struct cached **result)
+{
+    struct cached *c = mf_calloc(sizeof *c + sizeof *key * (size_t)n);
+    if (!c)
+        return MF_ERROR_MEMORY;
+    c->users = 1;
+    c->key_length = n;
+    memcpy(c->key, key, sizeof *key * (size_t)n);
+    c->modes = copy_text(modes);
+    c->expression = copy_text(expression);
+    mf_status status = c->modes && c->expression ? MF_OK : MF_ERROR_MEMORY;
+    if (status == MF_OK)
+        status = mf_plan_create(device, modes, expression, inputs, outputs, NULL, &c->plan);
+    if (status != MF_OK) {
+        free_cached(c);
+        return status;
+    }
+    *result = c;
+    return MF_OK;
+}
+
+/* Puts a new plan in the place of the longest unused one that no thread is executing. */
+static void keep_cached(mf_device *device, struct cached *c)
+{
+    struct fold_cache *cache = device->cache;
+    struct cached *old = NULL;
+    int place = -1;
+    pthread_mutex_lock(&device->lock);
+    c->users--;
+    c->used = ++cache->clock;
+    for (int i = 0; i < CACHE_PLANS; i++) {
+        const struct cached *e = cache->entry[i];
+        if (!e) {
+            place = i;
+            break;
+        }
+        if (!e->users && (place < 0 || e->used < cache->entry[place]->used))
+            place = i;
+    }
+    if (place >= 0) {
+        old = cache->entry[place];
+        cache->entry[place] = c;
+    } else {
+        old = c;
+    }
+    pthread_mutex_unlock(&device->lock);
+    free_cached(old);
+}
+
+static void release_cached(mf_device *device, struct cached *c)
+{
+    pthread_mutex_lock(&device->lock);
+    c->users--;
+    pthread_mutex_unlock(&device->lock);
+}
+
+static mf_status execute_tensors(const struct mf_plan *plan, const DLTensor *inputs, const DLTensor *outputs)
+{
+    const void *in[MF_MAX_INPUTS];
+    void *out[MF_MAX_OUTPUTS];
+    for (int i = 0; i < plan->problem.input_count; i++)
+        in[i] = inputs[i].data ? (const char *)inputs[i].data + inputs[i].byte_offset : NULL;
+    for (int k = 0; k < plan->problem.output_count; k++)
+        out[k] = outputs[k].data ? (char *)outputs[k].data + outputs[k].byte_offset : NULL;
+    return mf_plan_execute(plan, in, out, NULL);
+}
+
+static mf_status fold_uncached(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                               const DLTensor *outputs)
+{
+    mf_plan *plan;
+    MF_TRY(mf_plan_create(device, modes, expression, inputs, outputs, NULL, &plan));
+    mf_status status = execute_tensors(plan, inputs, outputs);
+    mf_plan_destroy(plan);
+    return status;
+}
+
+/* Operands of a modes string: one more than the commas before its arrow. (Too many or too few are found by the parser.) */
+static int count_operands(const char *modes)
+{
+    int count = 1;
+    for (const char *c = modes; *c && !(c[0] == '-' && c[1] == '>'); c++)
+        count += *c == ',';
+    return count;
+}
+
+mf_status mf_fold(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                  const DLTensor *outputs)
+{
+    if (!device || !modes || !expression || !inputs || !outputs)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_fold: %s is null",
+                       !device       ? "the device"
+                       : !modes      ? "the modes string"
+                       : !expression ? "the expression"
+                       : !inputs     ? "inputs"
+                                     : "outputs");
+    int64_t key[KEY_WORDS];
+    int ins = count_operands(modes), outs = mf_expression_outputs(expression);
+    if (outs < 0)
+        return MF_ERROR_EXPRESSION;
+    int n = ins <= MF_MAX_INPUTS ? add_key(inputs, ins, key, 0) : -1;
+    n = n < 0 ? -1 : add_key(outputs, outs, key, n);
+    if (n < 0)
+        return fold_uncached(device, modes, expression, inputs, outputs);
+    struct cached *c = find_cached(device, modes, expression, key, n);
+    if (c) {
+        mf_status status = execute_tensors(c->plan, inputs, outputs);
+        release_cached(device, c);
+        return status;
+    }
+    MF_TRY(make_cached(device, modes, expression, inputs, outputs, key, n, &c));
+    mf_status status = execute_tensors(c->plan, inputs, outputs);
+    keep_cached(device, c);
+    return status;
+}
+
+/* ---- devices ---- */
+
+static mf_status open_cpu(const char *name, struct mf_device *device)
+{
+    int count = mf_cpu_thread_count();
+    if (name[3] == ':') {
+        char *end;
+        long given = strtol(name + 4, &end, 10);
+        if (!isdigit((unsigned char)name[4]) || *end || given < 1 || given > 256)
+            return mf_fail(MF_ERROR_ARGUMENT, "device \"%.40s\": the number of threads must be 1 to 256", name);
+        count = (int)given;
+    }
+    snprintf(device->name, sizeof device->name, "%s", name);
+    device->thread_count = count;
+    MF_TRY(mf_cpu_open(device));
+    snprintf(device->description, sizeof device->description, "cpu: %d thread%s, %s", count, count == 1 ? "" : "s",
+             mf_cpu_isa_name(device));
+    return MF_OK;
+}
+
+mf_status mf_device_open(const char *name, mf_device **result)
+{
+    if (!name || !result)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_device_open: %s is null", name ? "the result" : "the name");
+    *result = NULL;
+    if (strncmp(name, "cpu", 3) != 0 || (name[3] && name[3] != ':'))
+        return mf_fail(MF_ERROR_ARGUMENT, "there is no device \"%.40s\"; there are \"cpu\" and \"cpu:THREADS\"", name);
+    struct mf_device *device = mf_calloc(sizeof *device);
+    if (!device)
+        return MF_ERROR_MEMORY;
+    pthread_mutex_init(&device->lock, NULL);
+    device->cache = mf_calloc(sizeof *device->cache);
+    mf_status status = device->cache ? open_cpu(name, device) : MF_ERROR_MEMORY;
+    if (status != MF_OK) {
+        mf_device_close(device);
+        return status;
+    }
+    *result = device;
+    return MF_OK;
+}
+
+void mf_device_close(mf_device *device)
+{
+    if (!device)
+        return;
+    for (int i = 0; device->cache && i < CACHE_PLANS; i++)
+        free_cached(device->cache->entry[i]);
+    mf_free(device->cache);
+    mf_cpu_close(device);
+    while (device->operations) {
+        struct operation *next = device->operations->next;
+        mf_free(device->operations);
+        device->operations = next;
+    }
+    pthread_mutex_destroy(&device->lock);
+    mf_free(device);
+}
+
+const char *mf_device_describe(const mf_device *device)
+{
+    return device ? device->description : "";
+}
+
+/* ---- operations ---- */
+
+static mf_status check_operation(const mf_operation *op)
+{
+    if (!op->name || !op->identity || !op->lift || !op->combine || !op->finish)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_operation_define: the name or a callback is null");
+    size_t length = strlen(op->name);
+    if (length < 2 || length > 63 || !isalpha((unsigned char)op->name[0]))
+        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": a name is a letter and 1 to 62 letters, digits or '_'",
+                       op->name);
+    for (const char *c = op->name; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_')
+            return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": a name has letters, digits and '_' only", op->name);
+    if (mf_expr_name_taken(op->name))
+        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": there is a built-in operation of this name", op->name);
+    if (op->input_count < 1 || op->input_count > MAX_REDUCER_ARGS || op->output_count < 1 ||
+        op->output_count > MAX_REDUCER_ARGS)
+        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has %d inputs and %d outputs; both must be 1 to %d", op->name,
+                       op->input_count, op->output_count, MAX_REDUCER_ARGS);
+    if (op->state_size < 1 || op->state_size > 4096)
+        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has states of %zu bytes; 1 to 4096 are possible", op->name,
+                       op->state_size);
+    const mf_type types[2] = {op->input_type, op->output_type};
+    for (int i = 0; i < 2; i++)
+        if (types[i] != MF_F32 && types[i] != MF_F64 && types[i] != MF_I64 && types[i] != MF_U64)
+            return mf_fail(MF_ERROR_TYPE, "operation \"%.70s\": its %s type must be f32, f64, i64 or u64", op->name,
+                           i ? "output" : "input");
+    return MF_OK;
+}
+
+mf_status mf_operation_define(mf_device *device, const mf_operation *operation)
+{
+    if (!device || !operation)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_operation_define: %s is null", device ? "the operation" : "the device");
+    MF_TRY(check_operation(operation));
+    struct operation *made = mf_calloc(sizeof *made);
+    if (!made)
+        return MF_ERROR_MEMORY;
+    made->is = *operation;
+    snprintf(made->name, sizeof made->name, "%s", operation->name);
+    made->is.name = made->name;
+    pthread_mutex_lock(&device->lock);
+    int taken = 0;
+    for (const struct operation *o = device->operations; o; o = o->next)
+        taken |= !strcmp(o->name, made->name);
+    if (!taken) {
+        made->next = device->operations;
+        device->operations = made;
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (!taken)
+        return MF_OK;
+    mf_free(made);
+    return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" is defined already", operation->name);
+}
+
+/* ---- questions ---- */
+
+static mf_status parse_for(const char *text, int input_count, const DLTensor *inputs, struct modes *modes)
+{
+    MF_TRY(mf_modes_parse(text, modes));
+    if (input_count != modes->input_count)
+        return mf_fail(MF_ERROR_ARGUMENT, "modes \"%.100s\" has %d operands and %d tensors were given", text,
+                       modes->input_count, input_count);
+    for (int i = 0; i < input_count; i++)
+        if (inputs[i].ndim < 0 || inputs[i].ndim > MF_MAX_RANK)
+            return mf_fail(MF_ERROR_SHAPE, "operand %c has %d dimensions and the most is %d", 'a' + i, inputs[i].ndim,
+                           MF_MAX_RANK);
+    return MF_OK;
+}
+
+mf_status mf_fold_shape(const char *modes, int input_count, const DLTensor *inputs, int *ndim, int64_t *shape)
+{
+    if (!modes || !inputs || !ndim || !shape)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_fold_shape: an argument is null");
+    struct modes *parsed = mf_alloc(sizeof *parsed);
+    if (!parsed)
+        return MF_ERROR_MEMORY;
+    int64_t size[MF_MAX_MODES];
+    mf_status status = parse_for(modes, input_count, inputs, parsed);
+    if (status == MF_OK)
+        status = mf_modes_sizes(parsed, inputs, NULL, size);
+    if (status == MF_OK) {
+        *ndim = parsed->output_rank;
+        for (int d = 0; d < parsed->output_rank; d++)
+            shape[d] = size[parsed->output_mode[d]];
+    }
+    mf_free(parsed);
+    return status;
+}
+
+mf_status mf_fold_type(mf_device *device, const char *expression, int input_count, const DLTensor *inputs, int k,
+                       DLDataType *type)
+{
+    enum dtype types[MF_MAX_INPUTS];
+    if (!device || !expression || !inputs || !type || input_count < 0 || input_count > MF_MAX_INPUTS)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_fold_type: an argument is null or there are %d inputs", input_count);
+    for (int i = 0; i < input_count; i++) {
+        int t = mf_dtype_find(inputs[i].dtype);
+        if (t < 0)
+            return mf_fail(MF_ERROR_TYPE, "operand %c has DLPack type code %d with %d bits, which modefold does not have",
+                           'a' + i, inputs[i].dtype.code, inputs[i].dtype.bits);
+        types[i] = (enum dtype)t;
+    }
+    struct program *program = mf_alloc(sizeof *program);
+    if (!program)
+        return MF_ERROR_MEMORY;
+    mf_status status = mf_expr_parse(expression, input_count, types, device->operations, program);
+    if (status == MF_OK && (k < 0 || k >= program->output_count))
+        status = mf_fail(MF_ERROR_ARGUMENT, "result %d was asked for and the expression has %d", k,
+                         program->output_count);
+    if (status == MF_OK) {
+        const struct dtype_info *info = &mf_dtypes[program->finish.node[program->output[k]].dtype];
+        *type = (DLDataType){info->code, info->bits, 1};
+    }
+    mf_free(program);
+    return status;
+}

@@ -1,0 +1,187 @@
+/* The block evaluator. (Block-wise interpretation of expressions: numexpr, and Kersten and others, "Everything you always wanted
+ * to know about compiled and vectorized queries", 2018.) */
+#include "block.h"
+
+static void mark_used(struct block_plan *plan, int node)
+{
+    if (plan->used[node])
+        return;
+    plan->used[node] = 1;
+    for (int k = 0; k < 3; k++)
+        if (plan->pool->node[node].arg[k] >= 0)
+            mark_used(plan, plan->pool->node[node].arg[k]);
+}
+
+/* A type whose stored form is its class's value. */
+static int is_class_type(enum dtype type)
+{
+    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
+}
+
+void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *roots, int root_count,
+                   const enum dtype *types)
+{
+    plan->pool = pool;
+    plan->types = types;
+    plan->buffers = 0;
+    memset(plan->used, 0, sizeof plan->used);
+    for (int r = 0; r < root_count; r++)
+        mark_used(plan, roots[r]);
+    for (int i = 0; i < pool->count; i++) {
+        const struct node *node = &pool->node[i];
+        int leaf = node->op == OP_STATE || node->op == OP_COUNT;
+        plan->direct[i] = node->op == OP_OPERAND && is_class_type(types[node->index]);
+        plan->buffer[i] = plan->used[i] && !leaf ? plan->buffers++ : -1;
+    }
+}
+
+enum { BUFFER_BYTES = BLOCK * 8 };
+
+/* A buffer a node and one for raw elements. */
+size_t mf_block_memory(const struct block_plan *plan)
+{
+    return (size_t)(plan->buffers + 1) * BUFFER_BYTES;
+}
+
+static char *buffer_of(const struct block *block, int node)
+{
+    if (block->redirect[node])
+        return block->redirect[node];
+    return block->memory + (size_t)(block->plan->buffer[node] + 1) * BUFFER_BYTES;
+}
+
+static void fill_constant(char *to, enum cls cls, union value value, int64_t n)
+{
+    if (mf_cls_size(cls) == 4)
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + 4 * i, &value.f32, 4);
+    else
+        for (int64_t i = 0; i < n; i++)
+            memcpy(to + 8 * i, &value.u64, 8);
+}
+
+void mf_block_start(struct block *block, const struct block_plan *plan, const struct kernels *kernels, char *memory,
+                    int64_t limit)
+{
+    block->plan = plan;
+    block->kernels = kernels;
+    block->memory = memory;
+    block->copy_operands = 0;
+    memset(block->cached, 0, sizeof block->cached);
+    memset(block->redirect, 0, sizeof block->redirect[0] * (size_t)plan->pool->count);
+    for (int i = 0; i < plan->pool->count; i++) {
+        const struct node *node = &plan->pool->node[i];
+        if (!plan->used[i] || node->op != OP_CONST)
+            continue;
+        fill_constant(buffer_of(block, i), node->cls, node->value, limit);
+        block->reg[i] = buffer_of(block, i);
+    }
+}
+
+/* Whether the operand's elements at f ... f+n-1 repeat what its buffer holds: the same place in the outer loops, the same phase
+ * in the last loop, and either one run or a repetition of it (stride 0). Updates the record. */
+static int holds_already(struct block *block, int input, int64_t f, int64_t n)
+{
+    const struct walk *w = &block->plan->walk[input];
+    int last = w->loops - 1;
+    int64_t run = w->size[last], phase = f % run, offset, *cached = block->cached[input];
+    if (w->stride[last] == 0 && (last == 0 || phase + n <= run)) {
+        offset = mf_walk_offset(w, f);
+        phase = -1; /* one value, any phase */
+    } else if (last > 0 && w->stride[last - 1] == 0 && (last == 1 || f % (run * w->size[last - 1]) + n <= run * w->size[last - 1])) {
+        offset = mf_walk_offset(w, f - phase);
+    } else {
+        cached[2] = 0;
+        return 0;
+    }
+    if (cached[2] >= n && cached[0] == offset && cached[1] == phase)
+        return 1;
+    cached[0] = offset;
+    cached[1] = phase;
+    cached[2] = n;
+    return 0;
+}
+
+static const void *load_operand(struct block *block, int i, const char *base, int64_t f, int64_t n)
+{
+    const struct block_plan *plan = block->plan;
+    int input = plan->pool->node[i].index;
+    const struct walk *w = &plan->walk[input];
+    enum dtype type = plan->types[input];
+    int item = mf_dtypes[type].size, contiguous = w->stride[w->loops - 1] == 1 && mf_walk_in_run(w, f, n);
+    char *buffer = buffer_of(block, i);
+    const void *raw = block->memory;
+    if (contiguous)
+        raw = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
+    if (plan->direct[i] && contiguous && !block->copy_operands)
+        return raw;
+    if (!block->redirect[i] && holds_already(block, input, f, n))
+        return buffer;
+    if (!contiguous)
+        mf_walk_gather(w, item, base, f, n, plan->direct[i] ? buffer : block->memory);
+    else if (plan->direct[i])
+        memcpy(buffer, raw, (size_t)n * (size_t)item);
+    if (!plan->direct[i])
+        block->kernels->load[type](buffer, raw, n);
+    return buffer;
+}
+
+static const void *evaluate_node(struct block *block, int i, const char *const *base, int64_t f, int64_t n)
+{
+    const struct node *node = &block->plan->pool->node[i];
+    const struct kernels *k = block->kernels;
+    const void *arg[3] = {NULL, NULL, NULL};
+    for (int a = 0; a < 3; a++)
+        if (node->arg[a] >= 0)
+            arg[a] = block->reg[node->arg[a]];
+    enum cls from = node->arg[0] >= 0 ? block->plan->pool->node[node->arg[0]].cls : node->cls;
+    switch (node->op) {
+    case OP_OPERAND:
+        return load_operand(block, i, base[node->index], f, n);
+    case OP_CONST:
+        return block->reg[i];
+    case OP_STATE:
+        return block->state[node->index][node->part];
+    case OP_COUNT:
+        return block->count[node->cls];
+    case OP_CONVERT:
+        if (from == node->cls)
+            return arg[0];
+        k->convert[from][node->cls](buffer_of(block, i), arg[0], n);
+        break;
+    case OP_CAST:
+        k->store[node->dtype][from](block->memory, arg[0], n);
+        k->load[node->dtype](buffer_of(block, i), block->memory, n);
+        break;
+    default:
+        k->map[node->op - OP_FIRST_MAP][node->cls](buffer_of(block, i), arg[0], arg[1], arg[2], n);
+        break;
+    }
+    return buffer_of(block, i);
+}
+
+void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n)
+{
+    const struct block_plan *plan = block->plan;
+    for (int i = 0; i < plan->pool->count; i++)
+        if (plan->used[i])
+            block->reg[i] = evaluate_node(block, i, base, f, n);
+}
+
+void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum dtype type, enum cls cls, char *base,
+                    int64_t f, int64_t n, const void *values, void *spare, int stream)
+{
+    int item = mf_dtypes[type].size;
+    if (walk->stride[walk->loops - 1] != 1 || !mf_walk_in_run(walk, f, n)) {
+        kernels->store[type][cls](spare, values, n);
+        mf_walk_scatter(walk, item, base, f, n, spare);
+        return;
+    }
+    char *to = base + mf_walk_offset(walk, f) * item;
+    if (!stream) {
+        kernels->store[type][cls](to, values, n);
+        return;
+    }
+    kernels->store[type][cls](spare, values, n);
+    kernels->stream(to, spare, n * item);
+}

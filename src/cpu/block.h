@@ -1,0 +1,51 @@
+/* Evaluates a pool of nodes on blocks of positions: one kernel call a node and block, everything in the nearest cache. */
+#ifndef MF_CPU_BLOCK_H
+#define MF_CPU_BLOCK_H
+
+#include "cpu.h"
+#include "walk.h"
+
+/* Elements of a block: small enough that the processor overlaps one block's last kernel with the next one's first loads. */
+enum { BLOCK = 512 };
+
+/* What a plan knows: one walk an operand over the loops whose flat position blocks count. */
+struct block_plan {
+    const struct pool *pool;
+    int used[MAX_NODES], direct[MAX_NODES]; /* node is needed; operand can be read in place when contiguous */
+    int buffer[MAX_NODES];                  /* number of its buffer, -1 for none */
+    int buffers;
+    struct walk walk[MF_MAX_INPUTS];
+    const enum dtype *types;
+};
+
+/* roots: the nodes wanted. */
+void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *roots, int root_count,
+                   const enum dtype *types);
+
+/* Bytes of memory that one evaluator needs (64-byte aligned). */
+size_t mf_block_memory(const struct block_plan *plan);
+
+/* One thread's evaluator. */
+struct block {
+    const struct block_plan *plan;
+    const struct kernels *kernels;
+    char *memory;
+    int copy_operands;            /* never read operands in place */
+    char *redirect[MAX_NODES];    /* where a node's result is to go instead of its buffer; null: its buffer */
+    int64_t cached[MF_MAX_INPUTS][3]; /* what an operand's buffer holds: offset, phase, length; length 0: nothing */
+    const void *reg[MAX_NODES];     /* results of the last evaluation */
+    const void *state[MAX_REDUCERS][MAX_REDUCER_ARGS]; /* leaves OP_STATE: arrays over the block */
+    const void *count[CLS_COUNT];   /* leaves OP_COUNT */
+};
+
+/* limit: the most positions one evaluation will have (at most BLOCK). */
+void mf_block_start(struct block *block, const struct block_plan *plan, const struct kernels *kernels, char *memory,
+                    int64_t limit);
+/* Evaluates positions f ... f+n-1, n <= BLOCK; base[i] is operand i at position 0. Results: block->reg. */
+void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n);
+
+/* Stores n values of a class to positions f ... of an output; spare has room for BLOCK elements. stream: past the cache. */
+void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum dtype type, enum cls cls, char *base,
+                    int64_t f, int64_t n, const void *values, void *spare, int stream);
+
+#endif

@@ -1,0 +1,100 @@
+/* Opens the CPU: the widest instruction set it has (or MODEFOLD_ISA's), and its threads. */
+#define _GNU_SOURCE
+#include "cpu.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+void mf_kernels_scalar(struct kernels *k);
+void mf_kernels_sse2(struct kernels *k);
+void mf_kernels_avx2(struct kernels *k);
+void mf_kernels_avx512(struct kernels *k);
+void mf_kernels_neon(struct kernels *k);
+
+#ifdef MF_HAVE_X86
+static int has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+}
+static int has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
+}
+#endif
+static int always(void)
+{
+    return 1;
+}
+
+/* Best first. */
+static const struct isa {
+    const char *name;
+    void (*fill)(struct kernels *k);
+    int (*here)(void);
+} isas[] = {
+#ifdef MF_HAVE_X86
+    {"avx512", mf_kernels_avx512, has_avx512},
+    {"avx2", mf_kernels_avx2, has_avx2},
+    {"sse2", mf_kernels_sse2, always},
+#endif
+#ifdef MF_HAVE_NEON
+    {"neon", mf_kernels_neon, always},
+#endif
+    {"scalar", mf_kernels_scalar, always},
+};
+enum { ISAS = sizeof isas / sizeof isas[0] };
+
+static struct kernels tables[ISAS];
+static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
+
+static void fill_tables(void)
+{
+    for (int i = 0; i < ISAS; i++)
+        isas[i].fill(&tables[i]);
+}
+
+int mf_cpu_thread_count(void)
+{
+    const char *text = getenv("MODEFOLD_THREADS");
+    int count = text ? atoi(text) : 0;
+    cpu_set_t set;
+    if (count < 1 && sched_getaffinity(0, sizeof set, &set) == 0)
+        count = CPU_COUNT(&set);
+    return count < 1 ? 1 : count > 256 ? 256 : count;
+}
+
+static mf_status choose_isa(struct mf_device *device)
+{
+    const char *wanted = getenv("MODEFOLD_ISA");
+    for (int i = 0; i < ISAS; i++) {
+        if (wanted && *wanted && strcmp(wanted, isas[i].name) != 0)
+            continue;
+        if (isas[i].here()) {
+            device->kernels = &tables[i];
+            return MF_OK;
+        }
+        if (wanted && *wanted)
+            return mf_fail(MF_ERROR_UNSUPPORTED, "MODEFOLD_ISA asks for %s, which this processor does not have", wanted);
+    }
+    return mf_fail(MF_ERROR_ARGUMENT, "MODEFOLD_ISA asks for \"%.20s\", which this build does not have (its best is %s)",
+                   wanted, isas[0].name);
+}
+
+mf_status mf_cpu_open(struct mf_device *device)
+{
+    pthread_once(&tables_once, fill_tables);
+    MF_TRY(choose_isa(device));
+    device->threads = mf_threads_create(device->thread_count);
+    return device->threads ? MF_OK : MF_ERROR_MEMORY;
+}
+
+void mf_cpu_close(struct mf_device *device)
+{
+    mf_threads_destroy(device->threads);
+}
+
+const char *mf_cpu_isa_name(const struct mf_device *device)
+{
+    return device->kernels->name;
+}

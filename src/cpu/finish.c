@@ -1,0 +1,76 @@
+/* Finishing: an expression over the reducers' results and operands with kept modes. */
+#include "finish.h"
+
+void mf_finish_plan(struct finish_plan *plan, const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    const struct program *program = &problem->program;
+    mf_block_plan(&plan->block, &program->finish, program->output, problem->output_count, problem->in_type);
+    for (int i = 0; i < problem->input_count; i++)
+        mf_walk_make(&plan->block.walk[i], nest->kept, nest->size, nest->in[i]);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_walk_make(&plan->out[k], nest->kept, nest->size, nest->out[k]);
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        plan->parts[r] = reducer->kind == RED_FOLD ? 1 : reducer->kind == RED_USER ? reducer->user->is.output_count : 2;
+    }
+}
+
+enum { ARRAY_BYTES = BLOCK * 8 };
+
+size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem)
+{
+    size_t arrays = 1 + 4; /* the spare one, and the counts in every class */
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        arrays += (size_t)plan->parts[r];
+    return arrays * ARRAY_BYTES + mf_block_memory(&plan->block);
+}
+
+static void set_counts(struct finish *finish, const int64_t *counts, int64_t n)
+{
+    const struct kernels *k = finish->block.kernels;
+    for (int c = CLS_F32; c <= CLS_U64; c++) {
+        char *array = finish->counts + c * ARRAY_BYTES;
+        k->convert[CLS_I64][c](array, counts, n);
+        finish->block.count[c] = array;
+    }
+}
+
+void mf_finish_start(struct finish *finish, const struct finish_plan *plan, const struct mf_plan *fold,
+                     const struct pointers *pointers, char *memory, int64_t group)
+{
+    const struct program *program = &fold->problem.program;
+    finish->plan = plan;
+    finish->fold = fold;
+    finish->pointers = pointers;
+    finish->spare = memory;
+    finish->counts = memory + ARRAY_BYTES;
+    memory += 5 * ARRAY_BYTES;
+    for (int r = 0; r < program->reducer_count; r++)
+        for (int p = 0; p < plan->parts[r]; p++, memory += ARRAY_BYTES)
+            finish->results.part[r][p] = memory;
+    mf_block_start(&finish->block, &plan->block, fold->device->kernels, memory, group);
+    for (int r = 0; r < program->reducer_count; r++)
+        for (int p = 0; p < plan->parts[r]; p++)
+            finish->block.state[r][p] = finish->results.part[r][p];
+    if (!program->uses_count)
+        return;
+    int64_t *all = (int64_t *)(void *)finish->spare;
+    for (int64_t i = 0; i < group; i++)
+        all[i] = fold->problem.reduced_total;
+    set_counts(finish, all, group);
+}
+
+void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t *counts)
+{
+    const struct problem *problem = &finish->fold->problem;
+    const struct kernels *kernels = finish->block.kernels;
+    if (counts && problem->program.uses_count)
+        set_counts(finish, counts, n);
+    mf_block_evaluate(&finish->block, finish->pointers->in, o, n);
+    for (int k = 0; k < problem->output_count; k++) {
+        int node = problem->program.output[k];
+        mf_block_store(kernels, &finish->plan->out[k], problem->out_type[k], problem->program.finish.node[node].cls,
+                       finish->pointers->out[k], o, n, finish->block.reg[node], finish->spare, 0);
+    }
+}

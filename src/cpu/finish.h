@@ -1,0 +1,39 @@
+/* The finish part over a group of outputs: reducers' results in, outputs stored. Shared by the reducing solvers. */
+#ifndef MF_CPU_FINISH_H
+#define MF_CPU_FINISH_H
+
+#include "block.h"
+
+/* Results of the reducers for up to BLOCK consecutive outputs: part[r][p] is an array in the class of that state.
+ * RED_FOLD: 0 the value. RED_MOMENTS: 0 mean, 1 m2. RED_LSE: 0 m, 1 s. RED_ARG: 0 best, 1 index (i64). RED_USER: results. */
+struct results {
+    void *part[MAX_REDUCERS][MAX_REDUCER_ARGS];
+};
+
+struct finish_plan {
+    struct block_plan block;
+    struct walk out[MF_MAX_OUTPUTS];
+    int parts[MAX_REDUCERS];
+};
+
+void mf_finish_plan(struct finish_plan *plan, const struct problem *problem);
+/* Bytes a worker needs for results of `outputs` outputs and for finishing them. */
+size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem);
+
+struct finish {
+    const struct finish_plan *plan;
+    const struct mf_plan *fold;
+    const struct pointers *pointers;
+    struct results results;
+    struct block block;
+    char *spare, *counts;
+};
+
+/* Lays out a worker's memory; group: the most outputs at once. */
+void mf_finish_start(struct finish *finish, const struct finish_plan *plan, const struct mf_plan *fold,
+                     const struct pointers *pointers, char *memory, int64_t group);
+/* Finishes outputs o ... o+n-1 (flat kept positions), whose results are in finish->results[0 ... n-1]. counts: how many
+ * elements took part in each, or null for all of them. */
+void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t *counts);
+
+#endif

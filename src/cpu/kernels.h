@@ -1,0 +1,86 @@
+/* What one instruction set gives: tables of block kernels over arrays of one class.
+ *
+ * Every instruction set computes the same bits (docs/numerics.md). The order of a fold is
+ *   tile  = 4096 consecutive elements = 32 steps x 128 lanes; element e has lane e % 128
+ *   lane  = left-to-right chain over its up to 32 elements (the first one starts the chain)
+ *   join  = halving tree: p[l] = p[l] o p[l+64], then +32, +16 ... +1; a lane that has no element is skipped
+ * Integer folds, min, max and the arg folds give the same value in any order, so kernels may reorder those.
+ * Strides and pitches count elements. Pointers need no alignment beyond their element's. Outputs never overlap inputs.
+ */
+#ifndef MF_CPU_KERNELS_H
+#define MF_CPU_KERNELS_H
+
+#include "../types.h"
+
+/* The folds whose state is one value of the class. min and max: a NaN sticks; which zero wins does not matter. */
+enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_COUNT };
+
+/* acc[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32. */
+typedef void chain_fn(void *acc, const void *const *x, int64_t count, int64_t n);
+/* out[r] = the fold, in the order above, of x[r*pitch] ... x[r*pitch + n-1], for r < rows; 1 <= n <= 4096. */
+typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
+
+struct fold_kernels {
+    chain_fn *chain;
+    rows_fn *rows;
+};
+
+/* Mean and sum of squared deviations (numerics.md: moments). A state is (count, mean, m2); counts are the caller's.
+ *   merge (na, a), (nb, b): n = na + nb; d = mean_b - mean_a; mean = mean_a + d * (nb / n);
+ *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0 gives the other
+ *   one element x is the state (1, x, 0). */
+struct moments_kernels {
+    /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain */
+    void (*chain)(void *mean, void *m2, const void *const *x, int64_t count, int64_t n, int64_t first);
+    /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
+    void (*merge)(void *mean, void *m2, int64_t na, const void *mean_b, const void *m2_b, int64_t nb, int64_t n);
+    void (*rows)(void *mean, void *m2, const void *x, int64_t rows, int64_t n, int64_t pitch);
+};
+
+/* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = m + log(s).
+ *   a lane's chain: m = max of its elements, s = sum left to right of exp(x == m ? 0 : x - m)
+ *   merge a, b: m = max; s = s_a * exp(m_a == m ? 0 : m_a - m) + s_b * exp(m_b == m ? 0 : m_b - m)   (NaN m: all NaN) */
+struct lse_kernels {
+    /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32 */
+    void (*chain)(void *m, void *s, const void *const *x, int64_t count, int64_t n);
+    void (*merge)(void *m, void *s, const void *m_b, const void *s_b, int64_t n);
+    void (*rows)(void *m, void *s, const void *x, int64_t rows, int64_t n, int64_t pitch);
+};
+
+/* argmin and argmax: the first index of the best value; a NaN is better than every number. */
+struct arg_kernels {
+    /* best[r], index[r] (0-based within the row) */
+    void (*rows)(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
+    /* where x[k][i] is strictly better than best[i]: best[i] = it, index[i] = first + k; k ascending, count <= 32 */
+    void (*chain)(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first);
+};
+
+/* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
+typedef void map_fn(void *out, const void *x, const void *y, const void *z, int64_t n);
+/* Contiguous conversions; to and from never overlap. */
+typedef void convert_fn(void *to, const void *from, int64_t n);
+
+enum {
+#define MAP(name, arity, domain, result) MAP_##name,
+#include "../ops.def"
+#undef MAP
+    MAP_COUNT
+};
+
+struct kernels {
+    const char *name; /* "scalar", "sse2", "avx2", "avx512", "neon" */
+    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null) */
+    struct moments_kernels moments[2];               /* CLS_F32, CLS_F64 */
+    struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */
+    struct arg_kernels arg[2][CLS_COUNT];            /* [0] argmin, [1] argmax */
+    /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
+     * Null where there is none (then: load, and fold the class). */
+    struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];
+    map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
+    convert_fn *load[DT_COUNT];     /* memory type to its class */
+    convert_fn *store[DT_COUNT][4]; /* class to memory type */
+    convert_fn *convert[4][4];      /* from class, to class */
+    void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache; to is aligned to 64 */
+};
+
+#endif

@@ -1,0 +1,124 @@
+/* Vector verbs, part one: what every instruction set writes the same way, in GNU vector types.
+ *
+ * An isa_<isa>.c defines MF_VEC_BYTES (16, 32 or 64) and includes vec_<isa>.h, which includes this file and adds
+ * the verbs that need instructions of their own. vec_generic.h adds them in plain C: it is the specification.
+ * Arithmetic and comparison are the operators; the verbs are
+ *
+ *   vload vstore vsplat vselect       any address
+ *   vload_part vstore_part            only the first m elements; the rest of a load comes from a fill vector
+ *   vmin vmax                         a NaN sticks
+ *   vpermute                          v[index[i]]
+ *   vbits                             one bit a lane of a mask
+ *   vwiden                            half a vector to one of integers twice as wide (and bf16 to float)
+ *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
+ *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
+ */
+#ifndef MF_CPU_VEC_H
+#define MF_CPU_VEC_H
+
+#include <stdint.h>
+#include <string.h>
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define MF_INLINE static inline __attribute__((always_inline))
+
+#define NAME i8
+#define TYPE int8_t
+#define MASK i8
+#include "vec_type.inc"
+#define NAME u8
+#define TYPE uint8_t
+#define MASK i8
+#include "vec_type.inc"
+#define NAME i16
+#define TYPE int16_t
+#define MASK i16
+#include "vec_type.inc"
+#define NAME u16
+#define TYPE uint16_t
+#define MASK i16
+#include "vec_type.inc"
+#define NAME i32
+#define TYPE int32_t
+#define MASK i32
+#include "vec_type.inc"
+#define NAME u32
+#define TYPE uint32_t
+#define MASK i32
+#include "vec_type.inc"
+#define NAME i64
+#define TYPE int64_t
+#define MASK i64
+#include "vec_type.inc"
+#define NAME u64
+#define TYPE uint64_t
+#define MASK i64
+#include "vec_type.inc"
+#define NAME f32
+#define TYPE float
+#define MASK i32
+#include "vec_type.inc"
+#define NAME f64
+#define TYPE double
+#define MASK i64
+#include "vec_type.inc"
+
+/* Two-vector shuffles: VPICK(32, RULE, u, v, w) takes lane RULE(i, w, length) of u followed by v for each
+ * lane i; 32 or 64 is the size of an element in bits.
+ * The rules work on vectors that hold several rows of w lanes each, w a power of two:
+ *
+ *   u = a.low a.high b.low b.high ...      v = c.low c.high d.low d.high ...      (w = one low and one high)
+ *   LOW    a.low  c.low  b.low  d.low      HIGH   a.high c.high b.high d.high
+ *   STAY   a.low  c.high b.low  d.high     CROSS  a.high c.low  b.high d.low
+ *
+ * LOW o HIGH, or STAY o CROSS where o commutes (STAY is a blend, which is cheaper), halves every row and keeps both
+ * vectors' rows in one. ORDER undoes what this does to the order when the rows came w lanes wide from memory. */
+#define PICK_IN(i, length) ((i) % (2 * (length)))
+#define PICK_IS_LOW(i, w) ((i) % (w) < (w) / 2)
+#define PICK_LOW(i, w, length) PICK_IN(PICK_IS_LOW(i, w) ? (i) : (length) + (i) - (w) / 2, length)
+#define PICK_HIGH(i, w, length) PICK_IN(PICK_IS_LOW(i, w) ? (i) + (w) / 2 : (length) + (i), length)
+#define PICK_STAY(i, w, length) (PICK_IS_LOW(i, w) ? (i) : (length) + (i))
+#define PICK_CROSS(i, w, length) PICK_IN(PICK_IS_LOW(i, w) ? (i) + (w) / 2 : (length) + (i) - (w) / 2, length)
+#define PICK_ROWS(w, length) ((w) < (length) ? (length) / (w) : 1)
+#define PICK_ORDER(i, w, length) ((i) % PICK_ROWS(w, length) * (w) + (i) / PICK_ROWS(w, length))
+
+#define EACH_2(RULE, w) RULE(0, w, 2), RULE(1, w, 2)
+#define EACH_4_OF(RULE, w, i, length) \
+    RULE((i), w, length), RULE((i) + 1, w, length), RULE((i) + 2, w, length), RULE((i) + 3, w, length)
+#define EACH_4(RULE, w) EACH_4_OF(RULE, w, 0, 4)
+#define EACH_8(RULE, w) EACH_4_OF(RULE, w, 0, 8), EACH_4_OF(RULE, w, 4, 8)
+#define EACH_16_OF(RULE, w, i) EACH_4_OF(RULE, w, i, 16), EACH_4_OF(RULE, w, (i) + 4, 16)
+#define EACH_16(RULE, w) EACH_16_OF(RULE, w, 0), EACH_16_OF(RULE, w, 8)
+
+#if MF_VEC_BYTES == 64
+#define EACH_OF_32 EACH_16
+#define EACH_OF_64 EACH_8
+#elif MF_VEC_BYTES == 32
+#define EACH_OF_32 EACH_8
+#define EACH_OF_64 EACH_4
+#else
+#define EACH_OF_32 EACH_4
+#define EACH_OF_64 EACH_2
+#endif
+
+#define VPICK(bits, RULE, u, v, w) __builtin_shufflevector(u, v, CAT(EACH_OF_, bits)(RULE, w))
+
+/* fill where lane >= m. */
+static inline vec_f32 vfill_after_f32(vec_f32 v, int64_t m, vec_f32 fill)
+{
+    vec_i32 lane;
+    for (int i = 0; i < VLEN_i32; i++)
+        lane[i] = i;
+    return vselect_f32((vec_i32)(lane < vsplat_i32((int32_t)m)), v, fill);
+}
+
+static inline vec_u64 vfill_after_u64(vec_u64 v, int64_t m, vec_u64 fill)
+{
+    vec_i64 lane;
+    for (int i = 0; i < VLEN_i64; i++)
+        lane[i] = i;
+    return vselect_u64((vec_i64)(lane < vsplat_i64(m)), v, fill);
+}
+
+#endif

@@ -1,0 +1,260 @@
+/* Vector verbs, part two, for AVX-512 F, BW, DQ, VL. */
+#ifndef MF_CPU_VEC_AVX512_H
+#define MF_CPU_VEC_AVX512_H
+
+#include <immintrin.h>
+
+#include "vec.h"
+
+static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
+{
+    return (vec_i8)_mm512_min_epi8((__m512i)a, (__m512i)b);
+}
+
+static inline vec_i8 vmax_i8(vec_i8 a, vec_i8 b)
+{
+    return (vec_i8)_mm512_max_epi8((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u8 vmin_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm512_min_epu8((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u8 vmax_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm512_max_epu8((__m512i)a, (__m512i)b);
+}
+
+static inline vec_i16 vmin_i16(vec_i16 a, vec_i16 b)
+{
+    return (vec_i16)_mm512_min_epi16((__m512i)a, (__m512i)b);
+}
+
+static inline vec_i16 vmax_i16(vec_i16 a, vec_i16 b)
+{
+    return (vec_i16)_mm512_max_epi16((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u16 vmin_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)_mm512_min_epu16((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u16 vmax_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)_mm512_max_epu16((__m512i)a, (__m512i)b);
+}
+
+static inline vec_i32 vmin_i32(vec_i32 a, vec_i32 b)
+{
+    return (vec_i32)_mm512_min_epi32((__m512i)a, (__m512i)b);
+}
+
+static inline vec_i32 vmax_i32(vec_i32 a, vec_i32 b)
+{
+    return (vec_i32)_mm512_max_epi32((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u32 vmin_u32(vec_u32 a, vec_u32 b)
+{
+    return (vec_u32)_mm512_min_epu32((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u32 vmax_u32(vec_u32 a, vec_u32 b)
+{
+    return (vec_u32)_mm512_max_epu32((__m512i)a, (__m512i)b);
+}
+
+static inline vec_i64 vmin_i64(vec_i64 a, vec_i64 b)
+{
+    return (vec_i64)_mm512_min_epi64((__m512i)a, (__m512i)b);
+}
+
+static inline vec_i64 vmax_i64(vec_i64 a, vec_i64 b)
+{
+    return (vec_i64)_mm512_max_epi64((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u64 vmin_u64(vec_u64 a, vec_u64 b)
+{
+    return (vec_u64)_mm512_min_epu64((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u64 vmax_u64(vec_u64 a, vec_u64 b)
+{
+    return (vec_u64)_mm512_max_epu64((__m512i)a, (__m512i)b);
+}
+
+/* VMINPS and VMAXPS give b when either is NaN: lanes where a is NaN keep a. */
+static inline vec_f32 vmin_f32(vec_f32 a, vec_f32 b)
+{
+    const __mmask16 number = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_ORD_Q);
+    return (vec_f32)_mm512_mask_min_ps((__m512)a, number, (__m512)a, (__m512)b);
+}
+
+static inline vec_f32 vmax_f32(vec_f32 a, vec_f32 b)
+{
+    const __mmask16 number = _mm512_cmp_ps_mask((__m512)a, (__m512)a, _CMP_ORD_Q);
+    return (vec_f32)_mm512_mask_max_ps((__m512)a, number, (__m512)a, (__m512)b);
+}
+
+static inline vec_f64 vmin_f64(vec_f64 a, vec_f64 b)
+{
+    const __mmask8 number = _mm512_cmp_pd_mask((__m512d)a, (__m512d)a, _CMP_ORD_Q);
+    return (vec_f64)_mm512_mask_min_pd((__m512d)a, number, (__m512d)a, (__m512d)b);
+}
+
+static inline vec_f64 vmax_f64(vec_f64 a, vec_f64 b)
+{
+    const __mmask8 number = _mm512_cmp_pd_mask((__m512d)a, (__m512d)a, _CMP_ORD_Q);
+    return (vec_f64)_mm512_mask_max_pd((__m512d)a, number, (__m512d)a, (__m512d)b);
+}
+
+/* The mask of the first m of 32 lanes at most. */
+static inline uint32_t vfirst(int64_t m)
+{
+    return (uint32_t)((UINT64_C(1) << m) - 1);
+}
+
+static inline vec_i32 vload_part_i32(const int32_t *p, int64_t m, vec_i32 fill)
+{
+    return (vec_i32)_mm512_mask_loadu_epi32((__m512i)fill, (__mmask16)vfirst(m), p);
+}
+
+static inline vec_u32 vload_part_u32(const uint32_t *p, int64_t m, vec_u32 fill)
+{
+    return (vec_u32)_mm512_mask_loadu_epi32((__m512i)fill, (__mmask16)vfirst(m), p);
+}
+
+static inline vec_i64 vload_part_i64(const int64_t *p, int64_t m, vec_i64 fill)
+{
+    return (vec_i64)_mm512_mask_loadu_epi64((__m512i)fill, (__mmask8)vfirst(m), p);
+}
+
+static inline vec_u64 vload_part_u64(const uint64_t *p, int64_t m, vec_u64 fill)
+{
+    return (vec_u64)_mm512_mask_loadu_epi64((__m512i)fill, (__mmask8)vfirst(m), p);
+}
+
+static inline vec_f32 vload_part_f32(const float *p, int64_t m, vec_f32 fill)
+{
+    return (vec_f32)_mm512_mask_loadu_ps((__m512)fill, (__mmask16)vfirst(m), p);
+}
+
+static inline vec_f64 vload_part_f64(const double *p, int64_t m, vec_f64 fill)
+{
+    return (vec_f64)_mm512_mask_loadu_pd((__m512d)fill, (__mmask8)vfirst(m), p);
+}
+
+static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
+{
+    return (vec_u32)_mm512_permutexvar_epi32((__m512i)index, (__m512i)v);
+}
+
+static inline vec_u64 vpermute_64(vec_u64 v, vec_u64 index)
+{
+    return (vec_u64)_mm512_permutexvar_epi64((__m512i)index, (__m512i)v);
+}
+
+static inline unsigned vbits_32(vec_i32 mask)
+{
+    return _mm512_movepi32_mask((__m512i)mask);
+}
+
+static inline unsigned vbits_64(vec_i64 mask)
+{
+    return _mm512_movepi64_mask((__m512i)mask);
+}
+
+static inline vec_i16 vwiden_i8(vec_half_i8 v)
+{
+    return (vec_i16)_mm512_cvtepi8_epi16((__m256i)v);
+}
+
+static inline vec_u16 vwiden_u8(vec_half_u8 v)
+{
+    return (vec_u16)_mm512_cvtepu8_epi16((__m256i)v);
+}
+
+static inline vec_i32 vwiden_i16(vec_half_i16 v)
+{
+    return (vec_i32)_mm512_cvtepi16_epi32((__m256i)v);
+}
+
+static inline vec_u32 vwiden_u16(vec_half_u16 v)
+{
+    return (vec_u32)_mm512_cvtepu16_epi32((__m256i)v);
+}
+
+static inline vec_i64 vwiden_i32(vec_half_i32 v)
+{
+    return (vec_i64)_mm512_cvtepi32_epi64((__m256i)v);
+}
+
+static inline vec_u64 vwiden_u32(vec_half_u32 v)
+{
+    return (vec_u64)_mm512_cvtepu32_epi64((__m256i)v);
+}
+
+static inline vec_f32 vwiden_bf16(vec_half_u16 v)
+{
+    return (vec_f32)(vwiden_u16(v) << 16);
+}
+
+static inline vec_f32 vload_bf16(const uint16_t *p)
+{
+    return vwiden_bf16(vload_half_u16(p));
+}
+
+static inline vec_u64 vload_long_i32(const int32_t *p)
+{
+    return (vec_u64)vwiden_i32(vload_half_i32(p));
+}
+
+static inline vec_u64 vload_long_u32(const uint32_t *p)
+{
+    return vwiden_u32(vload_half_u32(p));
+}
+
+static inline vec_u64 vload_part_long_i32(const int32_t *p, int64_t m, vec_u64 fill)
+{
+    const __mmask8 first = (__mmask8)vfirst(m);
+    return (vec_u64)_mm512_mask_cvtepi32_epi64((__m512i)fill, first, _mm256_maskz_loadu_epi32(first, p));
+}
+
+static inline vec_u64 vload_part_long_u32(const uint32_t *p, int64_t m, vec_u64 fill)
+{
+    const __mmask8 first = (__mmask8)vfirst(m);
+    return (vec_u64)_mm512_mask_cvtepu32_epi64((__m512i)fill, first, _mm256_maskz_loadu_epi32(first, p));
+}
+
+/* The empty statement hides where v comes from: clang 14 would move a later test for NaN to the 16-bit value, and do
+ * it one element at a time. */
+static inline vec_f32 vwiden_f16(vec_half_u16 h)
+{
+    vec_f32 v = (vec_f32)_mm512_cvtph_ps((__m256i)h);
+    __asm__("" : "+v"(v));
+    return v;
+}
+
+static inline vec_f32 vload_f16(const uint16_t *p)
+{
+    return vwiden_f16(vload_half_u16(p));
+}
+
+static inline vec_f32 vload_part_f16(const uint16_t *p, int64_t m, vec_f32 fill)
+{
+    const __mmask16 first = (__mmask16)vfirst(m);
+    const vec_f32 v = vwiden_f16((vec_half_u16)_mm256_maskz_loadu_epi16(first, p));
+    return (vec_f32)_mm512_mask_mov_ps((__m512)fill, first, (__m512)v);
+}
+
+static inline vec_f32 vload_part_bf16(const uint16_t *p, int64_t m, vec_f32 fill)
+{
+    const __mmask16 first = (__mmask16)vfirst(m);
+    const vec_f32 v = vwiden_bf16((vec_half_u16)_mm256_maskz_loadu_epi16(first, p));
+    return (vec_f32)_mm512_mask_mov_ps((__m512)fill, first, (__m512)v);
+}
+
+#endif

@@ -1,0 +1,23 @@
+/* Vector verbs, part two, in plain C: the specification, and the verbs of "scalar" and "neon". */
+#ifndef MF_CPU_VEC_GENERIC_H
+#define MF_CPU_VEC_GENERIC_H
+
+#include "vec.h"
+
+#define vmin_i8 vlesser_i8
+#define vmax_i8 vgreater_i8
+#define vmin_u8 vlesser_u8
+#define vmax_u8 vgreater_u8
+#define vmin_i16 vlesser_i16
+#define vmax_i16 vgreater_i16
+#define vmin_u16 vlesser_u16
+#define vmax_u16 vgreater_u16
+
+#define vmin_f32 vlesser_f32
+#define vmax_f32 vgreater_f32
+#define vmin_f64 vlesser_f64
+#define vmax_f64 vgreater_f64
+
+#include "vec_narrow.h"
+
+#endif

@@ -1,0 +1,57 @@
+/* Vector verbs, part two, for x86-64's base instructions. */
+#ifndef MF_CPU_VEC_SSE2_H
+#define MF_CPU_VEC_SSE2_H
+
+#include <emmintrin.h>
+
+#include "vec.h"
+
+#define vmin_i8 vlesser_i8
+#define vmax_i8 vgreater_i8
+#define vmin_u16 vlesser_u16
+#define vmax_u16 vgreater_u16
+
+static inline vec_u8 vmin_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm_min_epu8((__m128i)a, (__m128i)b);
+}
+
+static inline vec_u8 vmax_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm_max_epu8((__m128i)a, (__m128i)b);
+}
+
+static inline vec_i16 vmin_i16(vec_i16 a, vec_i16 b)
+{
+    return (vec_i16)_mm_min_epi16((__m128i)a, (__m128i)b);
+}
+
+static inline vec_i16 vmax_i16(vec_i16 a, vec_i16 b)
+{
+    return (vec_i16)_mm_max_epi16((__m128i)a, (__m128i)b);
+}
+
+/* MINPS and MAXPS give b when either is NaN; or-ing in the mask of a's NaNs (all ones is a NaN) mends the rest. */
+static inline vec_f32 vmin_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm_or_ps(_mm_min_ps((__m128)a, (__m128)b), _mm_cmpunord_ps((__m128)a, (__m128)a));
+}
+
+static inline vec_f32 vmax_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm_or_ps(_mm_max_ps((__m128)a, (__m128)b), _mm_cmpunord_ps((__m128)a, (__m128)a));
+}
+
+static inline vec_f64 vmin_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm_or_pd(_mm_min_pd((__m128d)a, (__m128d)b), _mm_cmpunord_pd((__m128d)a, (__m128d)a));
+}
+
+static inline vec_f64 vmax_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm_or_pd(_mm_max_pd((__m128d)a, (__m128d)b), _mm_cmpunord_pd((__m128d)a, (__m128d)a));
+}
+
+#include "vec_narrow.h"
+
+#endif

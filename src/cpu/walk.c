@@ -1,0 +1,127 @@
+/* Merged loops of one tensor and strided copies over them. */
+#include "walk.h"
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+
+void mf_walk_make(struct walk *walk, int loops, const int64_t *size, const int64_t *stride)
+{
+    walk->loops = 0;
+    for (int l = 0; l < loops; l++) {
+        int last = walk->loops - 1;
+        if (size[l] == 1)
+            continue;
+        if (last >= 0 && (__int128)stride[l] * size[l] == walk->stride[last]) {
+            walk->size[last] *= size[l];
+            walk->stride[last] = stride[l];
+            continue;
+        }
+        walk->size[++last] = size[l];
+        walk->stride[last] = stride[l];
+        walk->loops++;
+    }
+    if (!walk->loops) {
+        walk->loops = 1;
+        walk->size[0] = walk->stride[0] = 1;
+    }
+}
+
+/* A position as one digit a loop. */
+struct cursor {
+    int64_t offset;
+    int64_t at[MAX_LOOPS];
+};
+
+static void cursor_set(const struct walk *w, struct cursor *c, int64_t f)
+{
+    c->offset = 0;
+    for (int l = w->loops - 1; l > 0; l--) {
+        int64_t q = f / w->size[l];
+        c->at[l] = f - q * w->size[l];
+        c->offset += c->at[l] * w->stride[l];
+        f = q;
+    }
+    c->at[0] = f;
+    c->offset += f * w->stride[0];
+}
+
+/* Moves loop l by steps that stay within it or just reach its end. */
+static inline void cursor_skip(const struct walk *w, struct cursor *c, int l, int64_t steps)
+{
+    c->at[l] += steps;
+    c->offset += steps * w->stride[l];
+    while (c->at[l] == w->size[l] && l > 0) {
+        c->offset -= w->size[l] * w->stride[l];
+        c->at[l--] = 0;
+        c->at[l]++;
+        c->offset += w->stride[l];
+    }
+}
+
+int64_t mf_walk_offset(const struct walk *walk, int64_t f)
+{
+    struct cursor c;
+    cursor_set(walk, &c, f);
+    return c.offset;
+}
+
+int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n)
+{
+    if (walk->loops == 1)
+        return 1;
+    int64_t size = walk->size[walk->loops - 1];
+    return f % size + n <= size;
+}
+
+#define T uint8_t
+#define BITS 8
+#include "walk_copy.inc"
+#define T uint16_t
+#define BITS 16
+#include "walk_copy.inc"
+#define T uint32_t
+#define BITS 32
+#include "walk_copy.inc"
+#define T uint64_t
+#define BITS 64
+#include "walk_copy.inc"
+
+void mf_walk_gather(const struct walk *walk, int item, const char *base, int64_t f, int64_t n, void *to)
+{
+    struct cursor c;
+    cursor_set(walk, &c, f);
+    switch (item) {
+    case 1:
+        gather_8(walk, base, &c, n, to);
+        break;
+    case 2:
+        gather_16(walk, base, &c, n, to);
+        break;
+    case 4:
+        gather_32(walk, base, &c, n, to);
+        break;
+    default:
+        gather_64(walk, base, &c, n, to);
+        break;
+    }
+}
+
+void mf_walk_scatter(const struct walk *walk, int item, char *base, int64_t f, int64_t n, const void *from)
+{
+    struct cursor c;
+    cursor_set(walk, &c, f);
+    switch (item) {
+    case 1:
+        scatter_8(walk, base, &c, n, from);
+        break;
+    case 2:
+        scatter_16(walk, base, &c, n, from);
+        break;
+    case 4:
+        scatter_32(walk, base, &c, n, from);
+        break;
+    default:
+        scatter_64(walk, base, &c, n, from);
+        break;
+    }
+}

@@ -1,0 +1,25 @@
+/* One tensor's view of a group of loops: the loops merged as far as this tensor allows, and copies of ranges of them. */
+#ifndef MF_CPU_WALK_H
+#define MF_CPU_WALK_H
+
+#include "../layout.h"
+
+/* A flat position f counts the loops' positions, the last loop fastest. */
+struct walk {
+    int loops;
+    int64_t size[MAX_LOOPS], stride[MAX_LOOPS]; /* elements */
+};
+
+/* Merges neighbours that continue each other. No loops at all become one loop of 1. */
+void mf_walk_make(struct walk *walk, int loops, const int64_t *size, const int64_t *stride);
+/* Elements from the base to flat position f. */
+int64_t mf_walk_offset(const struct walk *walk, int64_t f);
+/* Whether positions f ... f+n-1 lie within one run of the last loop. */
+int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n);
+
+/* to[0 ... n-1] = the elements at positions f ... f+n-1; item is their size in bytes (1, 2, 4, 8). */
+void mf_walk_gather(const struct walk *walk, int item, const char *base, int64_t f, int64_t n, void *to);
+/* The reverse. */
+void mf_walk_scatter(const struct walk *walk, int item, char *base, int64_t f, int64_t n, const void *from);
+
+#endif

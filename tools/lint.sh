@@ -1,0 +1,62 @@
+#!/bin/sh
+# Sizes, formatting, cppcheck. The last line is "lint: P passed, F failed, S skipped".
+cd "$(dirname "$0")/.." || exit 1
+passed=0 failed=0 skipped=0
+
+# step "what" command ...: one check; its output is shown only when it fails.
+step() {
+    what=$1
+    shift
+    if output=$("$@" 2>&1); then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "failed: $what"
+        echo "$output" | head -n 60
+    fi
+}
+skip() {
+    echo "skipped: $1"
+    skipped=$((skipped + 1))
+}
+
+# Every file that clang-format would change, by name.
+formatted() {
+    bad=0
+    for file in $files; do
+        "$formatter" --style=file --dry-run -Werror "$file" >/dev/null 2>&1 || { echo "$file"; bad=1; }
+    done
+    return $bad
+}
+
+step "sizes" tools/size.sh
+
+# The formatter's results differ between its versions; 14 is Debian 12's and Ubuntu 22.04's.
+formatter=$(command -v clang-format-14 || command -v clang-format)
+folders=
+for folder in include src cli tests bench examples net match; do
+    [ ! -d $folder ] || folders="$folders $folder"
+done
+if [ -n "$formatter" ]; then
+    # shellcheck disable=SC2086
+    files=$(find $folders -type f \( -name '*.c' -o -name '*.h' -o -name '*.inc' \) | sort)
+    step "formatting ($formatter -i FILE ... repairs it)" formatted
+else
+    skip "formatting (clang-format is not installed)"
+fi
+
+if command -v cppcheck >/dev/null 2>&1; then
+    step "cppcheck" timeout 200 cppcheck --quiet --std=c11 --language=c --enable=warning,portability --inline-suppr -j2 \
+        --error-exitcode=1 --suppress=missingIncludeSystem --suppress=unmatchedSuppression \
+        --suppress=preprocessorErrorDirective --suppress=duplicateAssignExpression --max-configs=2 \
+        -D__x86_64__ -D__GNUC__=12 -DMF_HAVE_X86=1 -I include -I src src cli
+else
+    skip "cppcheck (not installed)"
+fi
+
+for script in tools/*.sh cmake/*.sh tests/install/*.sh .ci/run; do
+    step "syntax of $script" sh -n "$script"
+done
+
+echo "lint: $passed passed, $failed failed, $skipped skipped"
+[ $failed -eq 0 ]
