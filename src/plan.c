@@ -6,7 +6,7 @@
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
-    &mf_solver_map, &mf_solver_reference, NULL,
+    &mf_solver_map, &mf_solver_inner, &mf_solver_reference, NULL,
 };
 
 static mf_status find_type(DLDataType type, const char *what, int number, enum dtype *found)
@@ -69,7 +69,8 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
             plan->solver = *s;
             return (*s)->plan ? (*s)->plan(plan) : MF_OK;
         }
-        return mf_fail(MF_ERROR_UNSUPPORTED, "solver %s does not apply to this fold", wanted);
+        if (wanted)
+            return mf_fail(MF_ERROR_UNSUPPORTED, "solver %.40s does not apply to this fold", wanted);
     }
     char names[128] = "";
     for (const struct solver *const *s = mf_solvers; *s; s++)

@@ -8,6 +8,7 @@
  *   vload_part vstore_part            only the first m elements; the rest of a load comes from a fill vector
  *   vmin vmax                         a NaN sticks
  *   vpermute                          v[index[i]]
+ *   vlane                             0, 1, 2 ...
  *   vbits                             one bit a lane of a mask
  *   vwiden                            half a vector to one of integers twice as wide (and bf16 to float)
  *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
@@ -104,21 +105,32 @@
 
 #define VPICK(bits, RULE, u, v, w) __builtin_shufflevector(u, v, CAT(EACH_OF_, bits)(RULE, w))
 
-/* fill where lane >= m. */
-static inline vec_f32 vfill_after_f32(vec_f32 v, int64_t m, vec_f32 fill)
+/* 0, 1, 2 ... */
+static inline vec_i32 vlane_i32(void)
 {
     vec_i32 lane;
     for (int i = 0; i < VLEN_i32; i++)
         lane[i] = i;
-    return vselect_f32((vec_i32)(lane < vsplat_i32((int32_t)m)), v, fill);
+    return lane;
 }
 
-static inline vec_u64 vfill_after_u64(vec_u64 v, int64_t m, vec_u64 fill)
+static inline vec_i64 vlane_i64(void)
 {
     vec_i64 lane;
     for (int i = 0; i < VLEN_i64; i++)
         lane[i] = i;
-    return vselect_u64((vec_i64)(lane < vsplat_i64(m)), v, fill);
+    return lane;
+}
+
+/* fill where lane >= m. */
+static inline vec_f32 vfill_after_f32(vec_f32 v, int64_t m, vec_f32 fill)
+{
+    return vselect_f32((vec_i32)(vlane_i32() < vsplat_i32((int32_t)m)), v, fill);
+}
+
+static inline vec_u64 vfill_after_u64(vec_u64 v, int64_t m, vec_u64 fill)
+{
+    return vselect_u64((vec_i64)(vlane_i64() < vsplat_i64(m)), v, fill);
 }
 
 #endif

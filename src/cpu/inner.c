@@ -1,0 +1,282 @@
+/* Solver "inner": any fold, row by row. A row is the reduced elements of one output in the contract's order.
+ *
+ * Rows of at most one tile are folded many at a time; longer rows tile by tile, and their tiles' states once more. An argument
+ * that is an operand with contiguous rows is read from memory by the fold kernels; any other one is evaluated, block by block,
+ * into rows in the nearest cache first, which serves every stride, type and expression.
+ * A few long rows are shared by all threads tile by tile.
+ * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile. */
+#include "inner.h"
+
+#include <stdio.h>
+
+enum { GROUP_BYTES = 128 << 10, SPLIT_TILES = 16 };
+
+static int applicable(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    int known = problem->program.reducer_count > 0 && problem->reduced_total > 0 && !problem->memory.window_count;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        known = known && (problem->program.reducer[r].kind != RED_MOMENTS || plan->device->kernels->moments[0].rows) &&
+                (problem->program.reducer[r].kind != RED_LSE || plan->device->kernels->lse[0].rows) &&
+                (problem->program.reducer[r].kind != RED_ARG || plan->device->kernels->arg[0][0].rows);
+    return known;
+}
+
+static int same_order(const struct problem *problem)
+{
+    const struct nest *a = &problem->memory, *b = &problem->written;
+    if (a->reduced != b->reduced)
+        return 0;
+    for (int l = a->kept; l < a->kept + a->reduced; l++) {
+        if (a->size[l] != b->size[l])
+            return 0;
+        for (int i = 0; i < problem->input_count; i++)
+            if (a->in[i][l] != b->in[i][l])
+                return 0;
+    }
+    return 1;
+}
+
+static int wants_written(const struct reducer *reducer)
+{
+    return reducer->kind == RED_ARG || (reducer->kind == RED_USER && !reducer->user->is.commutative);
+}
+
+/* Whether reducer r's kernels can read rows of n elements of its argument from memory. */
+static int reads_memory(const struct mf_plan *plan, const struct pass *pass, const struct reducer *reducer, int64_t n)
+{
+    const struct node *node = &plan->problem.program.map.node[reducer->arg[0]];
+    const struct kernels *k = plan->device->kernels;
+    if (node->op != OP_OPERAND || reducer->kind == RED_USER)
+        return 0;
+    enum dtype type = plan->problem.in_type[node->index];
+    const struct walk *walk = &pass->block.walk[node->index];
+    int is_class = type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
+    int known = is_class || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows);
+    return known && walk->stride[walk->loops - 1] == 1 && walk->size[walk->loops - 1] % n == 0;
+}
+
+static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest *nest)
+{
+    struct inner_plan *data = plan->data;
+    const struct problem *problem = &plan->problem;
+    pass->nest = nest;
+    for (int i = 0; i < problem->input_count; i++)
+        mf_walk_make(&pass->block.walk[i], nest->kept + nest->reduced, nest->size, nest->in[i]);
+    for (int q = 0; q < pass->reducer_count; q++) {
+        int r = pass->reducer[q];
+        const struct reducer *reducer = &problem->program.reducer[r];
+        data->straight[r] = reads_memory(plan, pass, reducer, data->elements);
+        for (int a = 0; a < reducer->arg_count && !data->straight[r]; a++) {
+            int known = 0;
+            for (int k = 0; k < pass->root_count; k++)
+                known |= pass->root[k] == reducer->arg[a];
+            if (!known)
+                pass->root[pass->root_count++] = reducer->arg[a];
+        }
+    }
+    pass->evaluates = pass->root_count > 0;
+    mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
+}
+
+static void plan_sizes(struct mf_plan *plan)
+{
+    struct inner_plan *data = plan->data;
+    const struct problem *problem = &plan->problem;
+    int64_t item = problem->input_count ? mf_dtypes[problem->in_type[0]].size : 1;
+    int64_t unit = data->elements < TILE ? TILE / data->elements : 1;
+    int64_t by_size = GROUP_BYTES / (data->elements * item), share = problem->kept_total / (4 * plan->threads);
+    data->unit_rows = unit < BLOCK ? unit : BLOCK;
+    data->group = by_size < 1 ? 1 : by_size > BLOCK ? BLOCK : by_size;
+    if (data->group > share && problem->kept_total > 1)
+        data->group = share > 1 ? share : 1;
+    data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && problem->kept_total < 4 * plan->threads;
+    int64_t rows = data->unit_rows * (data->tiles > 1 ? TILE : data->elements);
+    int64_t most = data->tiles > 1 ? TILE : data->elements;
+    data->row_bytes = ((size_t)rows * 8 + 63) / 64 * 64;
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        size_t states = reducer->kind == RED_USER ? (size_t)most * reducer->user->is.state_size : 0;
+        data->user_bytes = states > data->user_bytes ? (states + 63) / 64 * 64 : data->user_bytes;
+        if (data->tiles > 1)
+            data->states_bytes += ((size_t)data->tiles * mf_inner_state_size(reducer) + 63) / 64 * 64;
+    }
+    data->worker_bytes = mf_finish_memory(&data->finish, problem) + data->user_bytes +
+                         (data->split ? 0 : data->states_bytes);
+    for (int p = 0; p < data->pass_count; p++)
+        data->worker_bytes += mf_block_memory(&data->pass[p].block) + (size_t)data->pass[p].root_count * data->row_bytes;
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct inner_plan *data = plan->data = mf_calloc(sizeof *data);
+    if (!data)
+        return MF_ERROR_MEMORY;
+    data->elements = problem->reduced_total;
+    data->tiles = (data->elements + TILE - 1) / TILE;
+    int same = same_order(problem);
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        int second = !same && wants_written(&problem->program.reducer[r]);
+        struct pass *pass = &data->pass[second];
+        pass->reducer[pass->reducer_count++] = r;
+    }
+    if (!data->pass[0].reducer_count) { /* all of them want the other order */
+        data->pass[0] = data->pass[1];
+        data->pass_count = 1;
+        plan_pass(plan, &data->pass[0], &problem->written);
+    } else {
+        data->pass_count = data->pass[1].reducer_count ? 2 : 1;
+        plan_pass(plan, &data->pass[0], &problem->memory);
+        if (data->pass_count == 2)
+            plan_pass(plan, &data->pass[1], &problem->written);
+    }
+    mf_finish_plan(&data->finish, problem);
+    plan_sizes(plan);
+    return MF_OK;
+}
+
+/* ---- execution ---- */
+
+struct job {
+    const struct mf_plan *plan;
+    const struct pointers *pointers;
+    char *memory, *shared_states;
+};
+
+static void lay_out_states(const struct mf_plan *plan, char *memory, int64_t rows, struct tile_states *states)
+{
+    const struct inner_plan *data = plan->data;
+    for (int r = 0; r < plan->problem.program.reducer_count; r++) {
+        states->of[r] = memory;
+        memory += ((size_t)(rows * data->tiles) * mf_inner_state_size(&plan->problem.program.reducer[r]) + 63) / 64 * 64;
+    }
+}
+
+static void start_worker(struct worker *w, const struct job *job, int number, int64_t group)
+{
+    const struct inner_plan *data = job->plan->data;
+    char *memory = job->memory + (size_t)number * data->worker_bytes;
+    w->plan = job->plan;
+    w->inner = data;
+    w->kernels = job->plan->device->kernels;
+    w->pointers = job->pointers;
+    mf_finish_start(&w->finish, &data->finish, job->plan, job->pointers, memory, group);
+    memory += mf_finish_memory(&data->finish, &job->plan->problem);
+    w->user = memory;
+    memory += data->user_bytes;
+    if (data->tiles > 1 && !data->split) {
+        lay_out_states(job->plan, memory, 1, &w->states);
+        memory += data->states_bytes;
+    }
+    for (int p = 0; p < data->pass_count; p++) {
+        int64_t limit = data->elements * data->unit_rows < BLOCK ? data->elements * data->unit_rows : BLOCK;
+        if (!data->pass[p].evaluates)
+            continue;
+        mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, limit);
+        memory += mf_block_memory(&data->pass[p].block);
+        for (int r = 0; r < data->pass[p].root_count; r++, memory += data->row_bytes)
+            w->rows[data->pass[p].root[r]] = memory;
+    }
+}
+
+/* All tiles of one output. */
+static void long_row(struct worker *w, int64_t o, int64_t i)
+{
+    const struct inner_plan *data = w->inner;
+    for (int64_t t = 0; t < data->tiles; t++) {
+        int64_t e = t * TILE, n = data->elements - e < TILE ? data->elements - e : TILE;
+        for (int p = 0; p < data->pass_count; p++)
+            mf_inner_tile(w, p, o * data->elements + e, n, e, t, i);
+    }
+    mf_inner_join(w, &w->states, 0, i);
+}
+
+static void group_task(void *context, int64_t t, int number)
+{
+    const struct job *job = context;
+    const struct inner_plan *data = job->plan->data;
+    struct worker w;
+    int64_t first = t * data->group, n = job->plan->problem.kept_total - first;
+    if (n > data->group)
+        n = data->group;
+    start_worker(&w, job, number, n);
+    if (data->tiles > 1)
+        for (int64_t i = 0; i < n; i++)
+            long_row(&w, first + i, i);
+    else
+        for (int64_t i = 0; i < n; i += data->unit_rows) {
+            int64_t rows = n - i < data->unit_rows ? n - i : data->unit_rows;
+            for (int p = 0; p < data->pass_count; p++)
+                mf_inner_rows(&w, p, (first + i) * data->elements, rows, data->elements, i);
+        }
+    mf_finish_store(&w.finish, first, n, NULL);
+}
+
+/* Tiles t * SPLIT_TILES ... of all rows together. */
+static void split_task(void *context, int64_t t, int number)
+{
+    const struct job *job = context;
+    const struct inner_plan *data = job->plan->data;
+    struct worker w;
+    start_worker(&w, job, number, 1);
+    lay_out_states(job->plan, job->shared_states, job->plan->problem.kept_total, &w.states);
+    int64_t last = (t + 1) * SPLIT_TILES, all = job->plan->problem.kept_total * data->tiles;
+    for (int64_t i = t * SPLIT_TILES; i < last && i < all; i++) {
+        int64_t o = i / data->tiles, e = i % data->tiles * TILE;
+        int64_t n = data->elements - e < TILE ? data->elements - e : TILE;
+        for (int p = 0; p < data->pass_count; p++)
+            mf_inner_tile(&w, p, o * data->elements + e, n, e, i, 0);
+    }
+}
+
+static void run_split(struct job *job, int threads)
+{
+    const struct inner_plan *data = job->plan->data;
+    int64_t kept = job->plan->problem.kept_total, all = kept * data->tiles;
+    mf_parallel(job->plan->device->threads, threads, (all + SPLIT_TILES - 1) / SPLIT_TILES, split_task, job);
+    struct worker w;
+    start_worker(&w, job, 0, kept);
+    lay_out_states(job->plan, job->shared_states, kept, &w.states);
+    for (int64_t o = 0; o < kept; o++)
+        mf_inner_join(&w, &w.states, o * data->tiles, o);
+    mf_finish_store(&w.finish, 0, kept, NULL);
+}
+
+static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct inner_plan *data = plan->data;
+    int64_t kept = plan->problem.kept_total, tasks = (kept + data->group - 1) / data->group;
+    int threads = data->split || tasks > plan->threads ? plan->threads : (int)tasks;
+    struct job job = {plan, pointers, NULL, NULL};
+    _Alignas(64) char small[40 << 10];
+    size_t states = data->split ? (size_t)kept * data->states_bytes + 64 * MAX_REDUCERS : 0;
+    size_t all = (size_t)threads * data->worker_bytes + states;
+    job.memory = all <= sizeof small ? small : mf_alloc_aligned(all);
+    if (!job.memory)
+        return MF_ERROR_MEMORY;
+    job.shared_states = job.memory + (size_t)threads * data->worker_bytes;
+    if (data->split)
+        run_split(&job, threads);
+    else
+        mf_parallel(plan->device->threads, threads, tasks, group_task, &job);
+    if (job.memory != small)
+        mf_free(job.memory);
+    return MF_OK;
+}
+
+static void print(const struct mf_plan *plan, char *text, size_t size)
+{
+    const struct inner_plan *data = plan->data;
+    int straight = 0;
+    for (int r = 0; r < plan->problem.program.reducer_count; r++)
+        straight += data->straight[r];
+    snprintf(text, size, "rows of %lld elements, %lld tile%s each; %d of %d reducers read memory themselves; %s",
+             (long long)data->elements, (long long)data->tiles, data->tiles == 1 ? "" : "s", straight,
+             plan->problem.program.reducer_count,
+             data->split ? "tiles shared by all threads" : "outputs shared by all threads");
+}
+
+const struct solver mf_solver_inner = {
+    "inner", "row by row: tiles of 4096 elements, 128 lanes", applicable, make, execute, print,
+};

@@ -1,0 +1,57 @@
+/* What the files of solver "inner" share: its plan and one worker's state. */
+#ifndef MF_CPU_INNER_H
+#define MF_CPU_INNER_H
+
+#include "../scalar.h"
+#include "finish.h"
+
+/* One numbering of the reduced elements and the reducers that use it. Flat positions count outputs times elements. */
+struct pass {
+    const struct nest *nest;
+    int reducer_count, reducer[MAX_REDUCERS];
+    int evaluates; /* some reducer's argument is not read straight from memory */
+    struct block_plan block;
+    int root_count, root[MAX_REDUCERS * MAX_REDUCER_ARGS]; /* map nodes that are evaluated into rows */
+};
+
+struct inner_plan {
+    struct finish_plan finish;
+    int pass_count;
+    struct pass pass[2];
+    int straight[MAX_REDUCERS]; /* the argument is an operand that the fold kernels read from memory */
+    int64_t elements;           /* of one row: the reduced elements */
+    int64_t tiles;              /* of one row */
+    int64_t unit_rows;          /* rows that are evaluated at once (1 when a row has several tiles) */
+    int64_t group;              /* outputs of one task, at most BLOCK */
+    int split;                  /* few long rows: their tiles are the tasks */
+    size_t worker_bytes, user_bytes, row_bytes, states_bytes;
+};
+
+/* Tile states of one row (or, when split, of all): values in the class for RED_FOLD, struct state, or a user's bytes. */
+struct tile_states {
+    char *of[MAX_REDUCERS];
+};
+
+struct worker {
+    const struct mf_plan *plan;
+    const struct inner_plan *inner;
+    const struct kernels *kernels;
+    const struct pointers *pointers;
+    struct block block[2];
+    struct finish finish;
+    char *rows[MAX_NODES]; /* a map node's evaluated rows */
+    char *user;            /* states of a user's operation, one row or tile */
+    struct tile_states states;
+};
+
+/* inner_feed.c: `rows` rows of n elements from flat position f of pass p, into results at index i. */
+void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i);
+/* One tile, which begins with element e of its row, into tile state t; results at index i are overwritten. */
+void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int64_t t, int64_t i);
+/* Folds `tiles` tile states, the last of `last` elements, into results at index i. */
+void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i);
+
+/* Bytes of one tile's state. */
+size_t mf_inner_state_size(const struct reducer *reducer);
+
+#endif

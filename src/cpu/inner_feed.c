@@ -1,0 +1,248 @@
+/* Solver "inner", the inside: from flat positions to values, from values to states. */
+#include "inner.h"
+
+#include "../user.h"
+
+size_t mf_inner_state_size(const struct reducer *reducer)
+{
+    return reducer->kind == RED_FOLD   ? mf_cls_size(reducer->cls)
+           : reducer->kind == RED_USER ? (reducer->user->is.state_size + 15) / 16 * 16
+                                       : sizeof(struct state);
+}
+
+/* Evaluates positions f ... f+n-1 of the pass's roots into w->rows, a block at a time. */
+static void evaluate(struct worker *w, int p, int64_t f, int64_t n)
+{
+    const struct pass *pass = &w->inner->pass[p];
+    struct block *block = &w->block[p];
+    for (int64_t done = 0; done < n; done += BLOCK) {
+        int64_t here = n - done < BLOCK ? n - done : BLOCK;
+        for (int r = 0; r < pass->root_count; r++) {
+            int node = pass->root[r];
+            size_t size = mf_cls_size(pass->block.pool->node[node].cls);
+            block->redirect[node] = w->rows[node] + (size_t)done * size;
+        }
+        mf_block_evaluate(block, w->pointers->in, f + done, here);
+        for (int r = 0; r < pass->root_count; r++) {
+            int node = pass->root[r];
+            if (block->reg[node] != block->redirect[node])
+                memcpy(block->redirect[node], block->reg[node],
+                       (size_t)here * mf_cls_size(pass->block.pool->node[node].cls));
+        }
+    }
+}
+
+/* Where rows lie: values of the class, or of memory's type when `from` is set. */
+struct source {
+    const char *x;
+    int64_t pitch;
+    int item;
+};
+
+/* How many of `rows` rows of n elements from flat position f lie at one pitch in memory, and where. */
+static int64_t straight_rows(const struct walk *walk, int item, const char *base, int64_t f, int64_t rows, int64_t n,
+                             struct source *source)
+{
+    int last = walk->loops - 1;
+    int64_t run = walk->size[last], left = (run - f % run) / n;
+    source->item = item;
+    source->pitch = n;
+    source->x = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(walk, f) * item));
+    if (last > 0 && run == n) {
+        int64_t size = walk->size[last - 1];
+        left = size - f / run % size;
+        source->pitch = walk->stride[last - 1];
+    }
+    return left < rows ? left : rows;
+}
+
+static char *part(struct worker *w, int r, int p, int64_t i, size_t size)
+{
+    return (char *)w->finish.results.part[r][p] + (size_t)i * size;
+}
+
+/* Built-in reducer r over `rows` rows of n elements at a pitch; results go to index i. */
+static void fold_rows(struct worker *w, int r, const struct source *source, int from, int64_t rows, int64_t n, int64_t i)
+{
+    const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+    const struct kernels *k = w->kernels;
+    enum cls cls = reducer->cls;
+    size_t size = mf_cls_size(cls);
+    char *first = part(w, r, 0, i, size);
+    switch (reducer->kind) {
+    case RED_FOLD:
+        (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][cls]).rows(first, source->x, rows, n,
+                                                                                          source->pitch);
+        break;
+    case RED_MOMENTS:
+        k->moments[cls].rows(first, part(w, r, 1, i, size), source->x, rows, n, source->pitch);
+        break;
+    case RED_LSE:
+        k->lse[cls].rows(first, part(w, r, 1, i, size), source->x, rows, n, source->pitch);
+        break;
+    default:
+        k->arg[reducer->fold == FOLD_MAX][cls].rows(first, (int64_t *)(void *)part(w, r, 1, i, 8), source->x, rows, n,
+                                                    source->pitch);
+        break;
+    }
+}
+
+static void user_finish(struct worker *w, int r, const char *state, int64_t i)
+{
+    const mf_operation *op = &w->plan->problem.program.reducer[r].user->is;
+    void *to[MAX_REDUCER_ARGS];
+    size_t size = op->output_type == MF_F32 ? 4 : 8;
+    for (int k = 0; k < op->output_count; k++)
+        to[k] = part(w, r, k, i, size);
+    op->finish(op->context, 1, state, to);
+}
+
+/* The state of n elements, at row number `row` of the evaluated rows, in w->user. */
+static void user_tile(struct worker *w, int r, int64_t row, int64_t n)
+{
+    const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+    const mf_operation *op = &reducer->user->is;
+    const void *values[MAX_REDUCER_ARGS];
+    for (int a = 0; a < reducer->arg_count; a++)
+        values[a] = w->rows[reducer->arg[a]] + (size_t)(row * n) * mf_cls_size(reducer->cls);
+    op->lift(op->context, n, values, w->user);
+    mf_user_fold_tile(op, w->user, n);
+}
+
+/* The memory type that reducer r's kernels read themselves; -1: they read the class. */
+static int memory_type(const struct worker *w, int r, int *operand)
+{
+    const struct problem *problem = &w->plan->problem;
+    *operand = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
+    enum dtype type = problem->in_type[*operand];
+    return mf_dtypes[type].size == (int)mf_cls_size(mf_dtypes[type].cls) ? -1 : (int)type;
+}
+
+void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i)
+{
+    const struct pass *pass = &w->inner->pass[p];
+    if (pass->evaluates)
+        evaluate(w, p, f, rows * n);
+    for (int q = 0; q < pass->reducer_count; q++) {
+        int r = pass->reducer[q];
+        const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+        if (reducer->kind == RED_USER) {
+            for (int64_t row = 0; row < rows; row++) {
+                user_tile(w, r, row, n);
+                user_finish(w, r, w->user, i + row);
+            }
+            continue;
+        }
+        if (!w->inner->straight[r]) {
+            struct source source = {w->rows[reducer->arg[0]], n, 0};
+            fold_rows(w, r, &source, -1, rows, n, i);
+            continue;
+        }
+        int operand, from = memory_type(w, r, &operand);
+        for (int64_t done = 0; done < rows;) {
+            struct source source;
+            int64_t here = straight_rows(&pass->block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
+                                         w->pointers->in[operand], f + done * n, rows - done, n, &source);
+            fold_rows(w, r, &source, from, here, n, i + done);
+            done += here;
+        }
+    }
+}
+
+/* The results at index i as tile t's state. */
+static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, int64_t i)
+{
+    const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+    size_t size = mf_inner_state_size(reducer), value = mf_cls_size(reducer->cls);
+    char *to = w->states.of[r] + (size_t)t * size;
+    if (reducer->kind == RED_FOLD) {
+        memcpy(to, part(w, r, 0, i, value), value);
+        return;
+    }
+    struct state state;
+    memset(&state, 0, sizeof state);
+    memcpy(&state.v[0], part(w, r, 0, i, value), value);
+    state.n = n;
+    if (reducer->kind == RED_ARG)
+        state.n = *(int64_t *)(void *)part(w, r, 1, i, 8) + e;
+    else
+        memcpy(&state.v[1], part(w, r, 1, i, value), value);
+    memcpy(to, &state, sizeof state);
+}
+
+void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int64_t t, int64_t i)
+{
+    const struct pass *pass = &w->inner->pass[p];
+    if (pass->evaluates)
+        evaluate(w, p, f, n);
+    for (int q = 0; q < pass->reducer_count; q++) {
+        int r = pass->reducer[q];
+        const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+        if (reducer->kind == RED_USER) {
+            user_tile(w, r, 0, n);
+            memcpy(w->states.of[r] + (size_t)t * mf_inner_state_size(reducer), w->user, reducer->user->is.state_size);
+            continue;
+        }
+        struct source source = {w->rows[reducer->arg[0]], n, 0};
+        int operand, from = -1;
+        if (w->inner->straight[r]) {
+            from = memory_type(w, r, &operand);
+            straight_rows(&pass->block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
+                          w->pointers->in[operand], f, 1, n, &source);
+        }
+        fold_rows(w, r, &source, from, 1, n, i);
+        keep_state(w, r, n, e, t, i);
+    }
+}
+
+/* Tiles of tiles with the row kernel, in place. */
+static void join_values(struct worker *w, const struct reducer *reducer, char *values, int64_t n)
+{
+    size_t size = mf_cls_size(reducer->cls);
+    while (n > 1) {
+        int64_t tiles = (n + TILE - 1) / TILE;
+        for (int64_t t = 0; t < tiles; t++) {
+            char value[8];
+            int64_t here = n - t * TILE < TILE ? n - t * TILE : TILE;
+            w->kernels->fold[reducer->fold][reducer->cls].rows(value, values + (size_t)(t * TILE) * size, 1, here, here);
+            memcpy(values + (size_t)t * size, value, size);
+        }
+        n = tiles;
+    }
+}
+
+/* A user's states lie padded to 16 bytes; the fold wants them close together. */
+static void join_user(struct worker *w, int r, char *states, int64_t n, int64_t i)
+{
+    const mf_operation *op = &w->plan->problem.program.reducer[r].user->is;
+    size_t padded = mf_inner_state_size(&w->plan->problem.program.reducer[r]);
+    if (padded != op->state_size)
+        for (int64_t t = 1; t < n; t++)
+            memmove(states + (size_t)t * op->state_size, states + (size_t)t * padded, op->state_size);
+    mf_user_fold(op, states, n);
+    user_finish(w, r, states, i);
+}
+
+void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i)
+{
+    const struct program *program = &w->plan->problem.program;
+    int64_t tiles = w->inner->tiles;
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        size_t value = mf_cls_size(reducer->cls);
+        char *of = states->of[r] + (size_t)first * mf_inner_state_size(reducer);
+        if (reducer->kind == RED_USER) {
+            join_user(w, r, of, tiles, i);
+        } else if (reducer->kind == RED_FOLD) {
+            join_values(w, reducer, of, tiles);
+            memcpy(part(w, r, 0, i, value), of, value);
+        } else {
+            struct state state = mf_state_fold(reducer, (struct state *)(void *)of, tiles);
+            memcpy(part(w, r, 0, i, value), &state.v[0], value);
+            if (reducer->kind == RED_ARG)
+                memcpy(part(w, r, 1, i, 8), &state.n, 8);
+            else
+                memcpy(part(w, r, 1, i, value), &state.v[1], value);
+        }
+    }
+}

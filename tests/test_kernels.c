@@ -1,0 +1,659 @@
+/* Every fold kernel of every instruction set this machine has, by bits, against a plain program written from the comments
+ * in kernels.h. Inputs end at a page that may not be read, outputs at one that may not be written. */
+#define _GNU_SOURCE
+#include "../src/cpu/kernels.h"
+
+#include <math.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../src/vocab/convert.h"
+#include "check.h"
+
+void mf_kernels_scalar(struct kernels *k);
+void mf_kernels_sse2(struct kernels *k);
+void mf_kernels_avx2(struct kernels *k);
+void mf_kernels_avx512(struct kernels *k);
+void mf_kernels_neon(struct kernels *k);
+
+/* ---- values of any type ---- */
+
+union value {
+    float f32;
+    double f64;
+    int64_t i64;
+    uint64_t u64;
+    int32_t i32;
+};
+
+static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor"};
+static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64", "i32"};
+static const int cls_bytes[CLS_COUNT] = {4, 8, 8, 8, 4};
+static const int dtype_bytes[DT_COUNT] = {
+#define DTYPE(name, bytes, code, bits, cls, storage) [DT_##name] = (bytes),
+#include "../src/dtypes.def"
+#undef DTYPE
+};
+static const enum cls dtype_cls[DT_COUNT] = {
+#define DTYPE(name, bytes, code, bits, cls, storage) [DT_##name] = CLS_##cls,
+#include "../src/dtypes.def"
+#undef DTYPE
+};
+static const char *const dtype_name[DT_COUNT] = {
+#define DTYPE(name, bytes, code, bits, cls, storage) [DT_##name] = #name,
+#include "../src/dtypes.def"
+#undef DTYPE
+};
+
+/* What lies in memory: a class's own type, or a dtype that one converts from. */
+struct type {
+    enum cls cls;
+    int is_dtype;
+    enum dtype dtype;
+};
+
+static int bytes_of(struct type t)
+{
+    return t.is_dtype ? dtype_bytes[t.dtype] : cls_bytes[t.cls];
+}
+
+static const char *name_of(struct type t)
+{
+    return t.is_dtype ? dtype_name[t.dtype] : cls_name[t.cls];
+}
+
+static union value load_cls(enum cls cls, const void *p)
+{
+    union value v = {.u64 = 0};
+    memcpy(&v, p, (size_t)cls_bytes[cls]);
+    return v;
+}
+
+static union value load(struct type t, const void *array, int64_t i)
+{
+    const char *p = (const char *)array + i * bytes_of(t);
+    union value v = {.u64 = 0};
+    uint16_t u16;
+    int16_t i16;
+    int32_t i32;
+    uint32_t u32;
+    memcpy(&u16, p, bytes_of(t) < 2 ? 1 : 2);
+    memcpy(&i16, &u16, 2);
+    if (!t.is_dtype)
+        return load_cls(t.cls, p);
+    if (bytes_of(t) >= 4) {
+        memcpy(&i32, p, 4);
+        memcpy(&u32, p, 4);
+        v.i64 = t.dtype == DT_i32 ? i32 : (int64_t)u32;
+        return v;
+    }
+    switch (t.dtype) {
+    case DT_f16:
+        v.f32 = mf_f16_to_f32(u16);
+        break;
+    case DT_bf16:
+        v.f32 = mf_bf16_to_f32(u16);
+        break;
+    case DT_i8:
+        v.i64 = *(const int8_t *)p;
+        break;
+    case DT_i16:
+        v.i64 = i16;
+        break;
+    case DT_u16:
+        v.i64 = u16;
+        break;
+    default:
+        v.i64 = *(const uint8_t *)p;
+        break;
+    }
+    return v;
+}
+
+static int is_nan(enum cls cls, union value a)
+{
+    return cls == CLS_F32 ? isnan(a.f32) : cls == CLS_F64 ? isnan(a.f64) : 0;
+}
+
+static int less(enum cls cls, union value a, union value b)
+{
+    switch (cls) {
+    case CLS_F32:
+        return a.f32 < b.f32;
+    case CLS_F64:
+        return a.f64 < b.f64;
+    case CLS_I64:
+        return a.i64 < b.i64;
+    case CLS_U64:
+        return a.u64 < b.u64;
+    default:
+        return a.i32 < b.i32;
+    }
+}
+
+/* By bits; NaNs are all equal, and the zeros too where the fold may give either. */
+static int same(enum cls cls, union value a, union value b, int zeros_equal)
+{
+    if (is_nan(cls, a) || is_nan(cls, b))
+        return is_nan(cls, a) && is_nan(cls, b);
+    if (zeros_equal && !less(cls, a, b) && !less(cls, b, a))
+        return 1;
+    return memcmp(&a, &b, (size_t)cls_bytes[cls]) == 0;
+}
+
+/* ---- the folds, plainly ---- */
+
+static union value combine_int(enum fold fold, union value a, union value b)
+{
+    switch (fold) {
+    case FOLD_SUM:
+        a.u64 += b.u64;
+        break;
+    case FOLD_PROD:
+        a.u64 *= b.u64;
+        break;
+    case FOLD_AND:
+        a.u64 &= b.u64;
+        break;
+    case FOLD_OR:
+        a.u64 |= b.u64;
+        break;
+    default:
+        a.u64 ^= b.u64;
+        break;
+    }
+    return a;
+}
+
+static union value combine(enum fold fold, enum cls cls, union value a, union value b)
+{
+    if (fold == FOLD_MIN || fold == FOLD_MAX) {
+        if (is_nan(cls, a) || is_nan(cls, b))
+            return is_nan(cls, a) ? a : b;
+        return (fold == FOLD_MIN ? less(cls, b, a) : less(cls, a, b)) ? b : a;
+    }
+    if (cls == CLS_F32)
+        a.f32 = fold == FOLD_SUM ? a.f32 + b.f32 : a.f32 * b.f32;
+    else if (cls == CLS_F64)
+        a.f64 = fold == FOLD_SUM ? a.f64 + b.f64 : a.f64 * b.f64;
+    else
+        a = combine_int(fold, a, b);
+    return a;
+}
+
+static union value fold_tile(enum fold fold, enum cls cls, const union value *x, int64_t n)
+{
+    union value lane[LANES];
+    for (int64_t e = 0; e < n; e++)
+        lane[e % LANES] = e < LANES ? x[e] : combine(fold, cls, lane[e % LANES], x[e]);
+    for (int64_t h = LANES / 2; h >= 1; h /= 2)
+        for (int64_t l = 0; l < h && l + h < n; l++)
+            lane[l] = combine(fold, cls, lane[l], lane[l + h]);
+    return lane[0];
+}
+
+/* Moments and logsumexp in double or float: the arithmetic of one class is T's. */
+struct state {
+    union value a, b; /* mean, m2; or m, s */
+    int64_t n;
+};
+
+static struct state merge_moments(enum cls cls, struct state a, struct state b)
+{
+    if (a.n == 0 || b.n == 0)
+        return a.n == 0 ? b : a;
+    struct state s = {.n = a.n + b.n};
+    if (cls == CLS_F32) {
+        const float na = (float)a.n, nb = (float)b.n, n = (float)s.n, d = b.a.f32 - a.a.f32;
+        s.a.f32 = a.a.f32 + d * (nb / n);
+        s.b.f32 = (a.b.f32 + b.b.f32) + (d * d) * ((na * nb) / n);
+    } else {
+        const double na = (double)a.n, nb = (double)b.n, n = (double)s.n, d = b.a.f64 - a.a.f64;
+        s.a.f64 = a.a.f64 + d * (nb / n);
+        s.b.f64 = (a.b.f64 + b.b.f64) + (d * d) * ((na * nb) / n);
+    }
+    return s;
+}
+
+/* exp(x == m ? 0 : x - m) */
+static union value exp_below(enum cls cls, union value x, union value m)
+{
+    union value e = {.u64 = 0};
+    if (cls == CLS_F32)
+        e.f32 = mf_exp_f32(x.f32 == m.f32 ? 0 : x.f32 - m.f32);
+    else
+        e.f64 = mf_exp_f64(x.f64 == m.f64 ? 0 : x.f64 - m.f64);
+    return e;
+}
+
+static struct state merge_lse(enum cls cls, struct state a, struct state b)
+{
+    if (a.n == 0 || b.n == 0)
+        return a.n == 0 ? b : a;
+    struct state s = {.n = a.n + b.n};
+    s.a = combine(FOLD_MAX, cls, a.a, b.a);
+    s.b = combine(FOLD_SUM, cls, combine(FOLD_PROD, cls, a.b, exp_below(cls, a.a, s.a)),
+                  combine(FOLD_PROD, cls, b.b, exp_below(cls, b.a, s.a)));
+    return s;
+}
+
+/* count elements, stride apart */
+static struct state chain_lse(enum cls cls, const union value *x, int64_t count, int64_t stride)
+{
+    struct state s = {.a = x[0], .n = count};
+    for (int64_t k = 1; k < count; k++)
+        s.a = combine(FOLD_MAX, cls, s.a, x[k * stride]);
+    s.b = exp_below(cls, x[0], s.a);
+    for (int64_t k = 1; k < count; k++)
+        s.b = combine(FOLD_SUM, cls, s.b, exp_below(cls, x[k * stride], s.a));
+    return s;
+}
+
+static struct state chain_moments(enum cls cls, struct state s, const union value *x, int64_t count, int64_t stride)
+{
+    for (int64_t k = 0; k < count; k++)
+        s = merge_moments(cls, s, (struct state){.a = x[k * stride], .n = 1});
+    return s;
+}
+
+static struct state state_tile(enum cls cls, int is_lse, const union value *x, int64_t n)
+{
+    struct state lane[LANES] = {{.n = 0}};
+    for (int64_t l = 0; l < LANES && l < n; l++) {
+        const int64_t count = (n - l + LANES - 1) / LANES;
+        lane[l] = is_lse ? chain_lse(cls, x + l, count, LANES) : chain_moments(cls, lane[l], x + l, count, LANES);
+    }
+    for (int64_t h = LANES / 2; h >= 1; h /= 2)
+        for (int64_t l = 0; l < h; l++)
+            lane[l] = is_lse ? merge_lse(cls, lane[l], lane[l + h]) : merge_moments(cls, lane[l], lane[l + h]);
+    return lane[0];
+}
+
+/* x strictly better than best: 0 argmin, 1 argmax */
+static int better(enum cls cls, int which, union value x, union value best)
+{
+    if (is_nan(cls, x) || is_nan(cls, best))
+        return is_nan(cls, x) && !is_nan(cls, best);
+    return which == 0 ? less(cls, x, best) : less(cls, best, x);
+}
+
+/* ---- random data ---- */
+
+static uint64_t seed = 1;
+
+static uint64_t random_bits(void)
+{
+    seed ^= seed << 13;
+    seed ^= seed >> 7;
+    seed ^= seed << 17;
+    return seed * UINT64_C(0x2545f4914f6cdd1d);
+}
+
+static int64_t random_to(int64_t least, int64_t most)
+{
+    return least + (int64_t)((random_bits() >> 16) % (uint64_t)(most - least + 1));
+}
+
+/* Bits of the float types' NaN, infinities, zeros, denormals, least and greatest values. */
+static const uint64_t special_f64[] = {0x7ff8000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x8000000000000000,
+                                       0, 1, 0x8000000000000123, 0x000fffffffffffff, 0x7fefffffffffffff};
+static const uint64_t special_f32[] = {0x7fc00000, 0x7f800000, 0xff800000, 0x80000000, 0, 1, 0x80000123, 0x007fffff,
+                                       0x7f7fffff};
+static const uint64_t special_f16[] = {0x7e00, 0x7c00, 0xfc00, 0x8000, 0, 1, 0x8123, 0x03ff, 0x7bff};
+static const uint64_t special_bf16[] = {0x7fc0, 0x7f80, 0xff80, 0x8000, 0, 1, 0x8012, 0x007f, 0x7f7f};
+enum { SPECIALS = sizeof special_f64 / sizeof special_f64[0] };
+
+/* mode 0: numbers of moderate size; 1: a special one now and then; 2: specials but NaN and infinities; 3: -0.0 and 0.0;
+ * 4: any bits (for 8 and 16 bits a mode of its own; the rest of the modes give integers any bits too, or small ones). */
+static uint64_t random_element(struct type t, int mode)
+{
+    const int is_float = t.cls == CLS_F32 || t.cls == CLS_F64;
+    const uint64_t *special = t.is_dtype && t.dtype == DT_f16    ? special_f16
+                              : t.is_dtype && t.dtype == DT_bf16 ? special_bf16
+                              : t.cls == CLS_F32                 ? special_f32
+                                                                 : special_f64;
+    if (!is_float)
+        return mode == 0 ? (uint64_t)random_to(-3, 3) : mode == 3 ? UINT64_MAX * (uint64_t)random_to(0, 1) : random_bits();
+    if (mode == 4 || (mode == 1 && random_to(0, 40) == 0))
+        return mode == 4 ? random_bits() : special[random_to(0, SPECIALS - 1)];
+    if (mode == 2)
+        return special[random_to(3, SPECIALS - 2)];
+    if (mode == 3)
+        return special[random_to(0, 9) == 0 ? 4 : 3];
+    union value v;
+    const double x = (double)random_to(-1000000, 1000000) * 1e-6;
+    v.f64 = copysign(fabs(x) < 0.9 ? 1 + x / 16 : 8 * x, x);
+    if (t.cls == CLS_F64)
+        return v.u64;
+    const float f = (float)v.f64;
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    return !t.is_dtype ? bits : t.dtype == DT_bf16 ? bits >> 16 : mf_f32_to_f16(f);
+}
+
+static void fill_random(struct type t, void *array, int64_t elements)
+{
+    const int mode = (int)random_to(0, 4), bytes = bytes_of(t);
+    for (int64_t i = 0; i < elements; i++) {
+        const uint64_t bits = random_element(t, mode);
+        memcpy((char *)array + i * bytes, &bits, (size_t)bytes); /* the low bytes: little-endian, as the rest here */
+    }
+}
+
+/* Pages with a forbidden one behind them. */
+struct guarded {
+    char *start;
+    size_t bytes, page;
+};
+
+static struct guarded guard_create(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bytes + page - 1) / page * page;
+    char *start = mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED || mprotect(start + size, page, PROT_NONE) != 0) {
+        perror("mmap");
+        exit(1);
+    }
+    return (struct guarded){start, size, page};
+}
+
+/* The last elements of it. */
+static void *guard_last(struct guarded g, int64_t elements, int bytes)
+{
+    return g.start + g.bytes - (size_t)(elements * bytes);
+}
+
+static struct guarded in_pages, out_pages, out2_pages;
+static union value *loaded; /* MAX_ELEMENTS */
+
+enum { MAX_ELEMENTS = 32 * 4608, TRIALS = 60 };
+
+static int64_t random_length(int64_t trial)
+{
+    static const int64_t lengths[] = {1,  2,  3,  4,  5,   6,   7,   8,   9,   12,  15,  16,   17,   24,   31,
+                                      32, 33, 48, 63, 64,  65,  96,  100, 127, 128, 129, 200,  256,  300,  1000,
+                                      13, 14, 11, 10, 120, 500, 511, 513, 384, 640, 777, 4095, 4096, 3968, 2000};
+    const int64_t count = sizeof lengths / sizeof lengths[0];
+    return trial < count ? lengths[trial] : random_to(1, trial % 3 == 0 ? 4096 : 300);
+}
+
+/* A random block of rows, filled; its elements are in loaded[] too. */
+struct rows {
+    int64_t rows, n, pitch;
+    const void *x;
+};
+
+static struct rows random_rows(struct type t, int64_t trial)
+{
+    struct rows r = {.n = random_length(trial)};
+    r.rows = random_to(1, r.n > 300 ? 5 : 70);
+    r.pitch = trial % 3 == 0 ? r.n + random_to(0, 9) : trial % 7 == 1 ? random_to(0, r.n) : r.n;
+    const int64_t elements = (r.rows - 1) * r.pitch + r.n;
+    void *x = guard_last(in_pages, elements, bytes_of(t));
+    fill_random(t, x, elements);
+    r.x = x;
+    for (int64_t i = 0; i < elements; i++)
+        loaded[i] = load(t, x, i);
+    return r;
+}
+
+/* A random chain; element (k, i) is in loaded[k * n + i]. */
+struct chain {
+    int64_t count, n;
+    const void *x[32];
+};
+
+static struct chain random_chain(struct type t, int64_t trial)
+{
+    struct chain c = {.count = random_to(1, 32), .n = random_length(trial)};
+    const int64_t gap = random_to(0, 9), bytes = bytes_of(t);
+    char *x = guard_last(in_pages, c.count * c.n + (c.count - 1) * gap, bytes_of(t));
+    fill_random(t, x, c.count * c.n + (c.count - 1) * gap);
+    for (int64_t k = 0; k < c.count; k++) {
+        c.x[c.count - 1 - k] = x + k * (c.n + gap) * bytes;
+        for (int64_t i = 0; i < c.n; i++)
+            loaded[(c.count - 1 - k) * c.n + i] = load(t, c.x[c.count - 1 - k], i);
+    }
+    return c;
+}
+
+/* ---- the tests ---- */
+
+static void test_fold_rows(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
+{
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct rows r = random_rows(t, trial);
+        void *out = guard_last(out_pages, r.rows, cls_bytes[t.cls]);
+        fold->rows(out, r.x, r.rows, r.n, r.pitch);
+        int64_t row = 0;
+        while (row < r.rows && same(t.cls, load_cls(t.cls, (char *)out + row * cls_bytes[t.cls]),
+                                    fold_tile(op, t.cls, loaded + row * r.pitch, r.n), op == FOLD_MIN || op == FOLD_MAX))
+            row++;
+        if (!CHECK_MSG(row == r.rows, "%s rows %s %s: row %ld of %ld, n %ld, pitch %ld", isa, fold_name[op], name_of(t),
+                       (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
+            return;
+    }
+}
+
+static void test_fold_chain(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
+{
+    const struct type plain = {.cls = t.cls};
+    static union value want[4096];
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct chain c = random_chain(t, trial);
+        void *acc = guard_last(out_pages, c.n, cls_bytes[t.cls]);
+        fill_random(plain, acc, c.n);
+        for (int64_t i = 0; i < c.n; i++) {
+            want[i] = load(plain, acc, i);
+            for (int64_t k = 0; k < c.count; k++)
+                want[i] = combine(op, t.cls, want[i], loaded[k * c.n + i]);
+        }
+        fold->chain(acc, c.x, c.count, c.n);
+        int64_t i = 0;
+        while (i < c.n && same(t.cls, load(plain, acc, i), want[i], op == FOLD_MIN || op == FOLD_MAX))
+            i++;
+        if (!CHECK_MSG(i == c.n, "%s chain %s %s: column %ld of %ld, count %ld", isa, fold_name[op], name_of(t), (long)i,
+                       (long)c.n, (long)c.count))
+            return;
+    }
+}
+
+static void test_state_rows(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
+{
+    const struct type t = {.cls = cls};
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct rows r = random_rows(t, trial);
+        void *a = guard_last(out_pages, r.rows, cls_bytes[cls]), *b = guard_last(out2_pages, r.rows, cls_bytes[cls]);
+        if (is_lse)
+            k->lse[cls].rows(a, b, r.x, r.rows, r.n, r.pitch);
+        else
+            k->moments[cls].rows(a, b, r.x, r.rows, r.n, r.pitch);
+        int64_t row = 0, good = 1;
+        for (; good && row < r.rows; row += good) {
+            const struct state want = state_tile(cls, is_lse, loaded + row * r.pitch, r.n);
+            good = same(cls, load(t, a, row), want.a, is_lse) && same(cls, load(t, b, row), want.b, 0);
+        }
+        if (!CHECK_MSG(good, "%s rows %s %s: row %ld of %ld, n %ld, pitch %ld", isa, is_lse ? "lse" : "moments",
+                       cls_name[cls], (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
+            return;
+    }
+}
+
+static void test_state_chain(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
+{
+    const struct type t = {.cls = cls};
+    static struct state want[4096];
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct chain c = random_chain(t, trial);
+        const int64_t first = !is_lse && trial % 2 ? random_to(1, 31) : 0;
+        void *a = guard_last(out_pages, c.n, cls_bytes[cls]), *b = guard_last(out2_pages, c.n, cls_bytes[cls]);
+        fill_random(t, a, c.n);
+        fill_random(t, b, c.n);
+        for (int64_t i = 0; i < c.n; i++) {
+            want[i] = (struct state){.a = load(t, a, i), .b = load(t, b, i), .n = first};
+            want[i] = is_lse ? chain_lse(cls, loaded + i, c.count, c.n)
+                             : chain_moments(cls, want[i], loaded + i, c.count, c.n);
+        }
+        if (is_lse)
+            k->lse[cls].chain(a, b, c.x, c.count, c.n);
+        else
+            k->moments[cls].chain(a, b, c.x, c.count, c.n, first);
+        int64_t i = 0;
+        while (i < c.n && same(cls, load(t, a, i), want[i].a, is_lse) && same(cls, load(t, b, i), want[i].b, 0))
+            i++;
+        if (!CHECK_MSG(i == c.n, "%s chain %s %s: column %ld of %ld, count %ld, first %ld", isa,
+                       is_lse ? "lse" : "moments", cls_name[cls], (long)i, (long)c.n, (long)c.count, (long)first))
+            return;
+    }
+}
+
+/* Two rows of random data serve as b's state, at the end of the input pages. For lse, s must not be negative. */
+static void test_state_merge(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
+{
+    const struct type t = {.cls = cls};
+    const int bytes = cls_bytes[cls];
+    static struct state want[4096];
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const int64_t n = random_length(trial), na = random_to(!is_lse && trial % 5 == 0 ? 0 : 1, 5000);
+        const int64_t nb = random_to(!is_lse && trial % 6 == 0 ? 0 : 1, 5000);
+        char *b = guard_last(in_pages, 2 * n, bytes), *b2 = b + n * bytes;
+        void *a = guard_last(out_pages, n, bytes), *a2 = guard_last(out2_pages, n, bytes);
+        fill_random(t, a, n);
+        fill_random(t, b, n);
+        fill_random(t, a2, n);
+        fill_random(t, b2, n);
+        for (int64_t i = 0; i < n && is_lse; i++) {
+            const union value sum = {.u64 = cls == CLS_F32 ? 0x3f800000u + (uint64_t)i : UINT64_C(0x3ff0000000000000)};
+            memcpy((char *)a2 + i * bytes, &sum, (size_t)bytes);
+            memcpy(b2 + i * bytes, &sum, (size_t)bytes);
+        }
+        for (int64_t i = 0; i < n; i++) {
+            const struct state sa = {.a = load(t, a, i), .b = load(t, a2, i), .n = na};
+            const struct state sb = {.a = load(t, b, i), .b = load(t, b2, i), .n = nb};
+            want[i] = is_lse ? merge_lse(cls, sa, sb) : merge_moments(cls, sa, sb);
+        }
+        if (is_lse)
+            k->lse[cls].merge(a, a2, b, b2, n);
+        else
+            k->moments[cls].merge(a, a2, na, b, b2, nb, n);
+        int64_t i = 0;
+        while ((na > 0 || nb > 0) && i < n && same(cls, load(t, a, i), want[i].a, is_lse) &&
+               same(cls, load(t, a2, i), want[i].b, 0))
+            i++;
+        if (!CHECK_MSG(i == n || na + nb == 0, "%s merge %s %s: %ld of %ld", isa, is_lse ? "lse" : "moments",
+                       cls_name[cls], (long)i, (long)n))
+            return;
+    }
+}
+
+static void test_arg_rows(const char *isa, const struct kernels *k, enum cls cls, int which)
+{
+    const struct type t = {.cls = cls};
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct rows r = random_rows(t, trial);
+        void *best = guard_last(out_pages, r.rows, cls_bytes[cls]);
+        int64_t *index = guard_last(out2_pages, r.rows, 8), row = 0, good = 1;
+        k->arg[which][cls].rows(best, index, r.x, r.rows, r.n, r.pitch);
+        for (; good && row < r.rows; row += good) {
+            const union value *x = loaded + row * r.pitch;
+            int64_t want = 0;
+            for (int64_t i = 1; i < r.n; i++)
+                want = better(cls, which, x[i], x[want]) ? i : want;
+            good = index[row] == want && same(cls, load(t, best, row), x[want], 0);
+        }
+        if (!CHECK_MSG(good, "%s rows arg%s %s: row %ld of %ld, n %ld, pitch %ld", isa, which ? "max" : "min",
+                       cls_name[cls], (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
+            return;
+    }
+}
+
+static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cls, int which)
+{
+    const struct type t = {.cls = cls};
+    static union value best_want[4096];
+    static int32_t index_want[4096];
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct chain c = random_chain(t, trial);
+        const int32_t first = (int32_t)random_to(0, 1000000);
+        void *best = guard_last(out_pages, c.n, cls_bytes[cls]);
+        int32_t *index = guard_last(out2_pages, c.n, 4);
+        fill_random(t, best, c.n);
+        for (int64_t i = 0; i < c.n; i++) {
+            best_want[i] = load(t, best, i);
+            index_want[i] = index[i] = (int32_t)i;
+            for (int64_t j = 0; j < c.count; j++)
+                if (better(cls, which, loaded[j * c.n + i], best_want[i])) {
+                    best_want[i] = loaded[j * c.n + i];
+                    index_want[i] = first + (int32_t)j;
+                }
+        }
+        k->arg[which][cls].chain(best, index, c.x, c.count, c.n, first);
+        int64_t i = 0;
+        while (i < c.n && index[i] == index_want[i] && same(cls, load(t, best, i), best_want[i], 0))
+            i++;
+        if (!CHECK_MSG(i == c.n, "%s chain arg%s %s: column %ld of %ld, count %ld", isa, which ? "max" : "min",
+                       cls_name[cls], (long)i, (long)c.n, (long)c.count))
+            return;
+    }
+}
+
+static void test_isa(void (*fill)(struct kernels *))
+{
+    static struct kernels k;
+    memset(&k, 0, sizeof k);
+    fill(&k);
+    for (int op = 0; op < FOLD_COUNT; op++) {
+        for (int c = 0; c < CLS_COUNT; c++)
+            if (k.fold[op][c].rows != NULL) {
+                const struct type t = {.cls = (enum cls)c};
+                test_fold_rows(k.name, &k.fold[op][c], (enum fold)op, t);
+                test_fold_chain(k.name, &k.fold[op][c], (enum fold)op, t);
+            }
+        for (int d = 0; d < DT_COUNT; d++)
+            if (k.fold_from[op][d].rows != NULL) {
+                const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
+                test_fold_rows(k.name, &k.fold_from[op][d], (enum fold)op, t);
+                test_fold_chain(k.name, &k.fold_from[op][d], (enum fold)op, t);
+            }
+    }
+    for (int c = CLS_F32; c <= CLS_F64; c++)
+        for (int is_lse = 0; is_lse < 2; is_lse++)
+            if (is_lse ? k.lse[c].rows != NULL : k.moments[c].rows != NULL) {
+                test_state_rows(k.name, &k, (enum cls)c, is_lse);
+                test_state_chain(k.name, &k, (enum cls)c, is_lse);
+                test_state_merge(k.name, &k, (enum cls)c, is_lse);
+            }
+    for (int which = 0; which < 2; which++)
+        for (int c = 0; c < CLS_COUNT; c++)
+            if (k.arg[which][c].rows != NULL) {
+                test_arg_rows(k.name, &k, (enum cls)c, which);
+                test_arg_chain(k.name, &k, (enum cls)c, which);
+            }
+}
+
+int main(void)
+{
+    in_pages = guard_create(MAX_ELEMENTS * 8);
+    out_pages = guard_create(4096 * 8);
+    out2_pages = guard_create(4096 * 8);
+    loaded = malloc(MAX_ELEMENTS * sizeof *loaded);
+    if (loaded == NULL)
+        return 1;
+    test_isa(mf_kernels_scalar);
+#ifdef MF_HAVE_X86
+    test_isa(mf_kernels_sse2);
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+        test_isa(mf_kernels_avx2);
+    else
+        check_skip("avx2", "this processor has no AVX2");
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        test_isa(mf_kernels_avx512);
+    else
+        check_skip("avx512", "this processor has no AVX-512");
+#endif
+#ifdef MF_HAVE_NEON
+    test_isa(mf_kernels_neon);
+#endif
+    free(loaded);
+    return check_done("test_kernels");
+}
