@@ -13,6 +13,7 @@
 struct reader {
     const char *at, *end; /* of the field that is being read */
     struct problem_line *line;
+    int operands; /* of the modes string; with more than 14 the first "o" is an operand */
     char *error;
     size_t error_size;
 };
@@ -113,7 +114,8 @@ int64_t problem_elements(const struct problem_tensor *tensor)
 {
     int64_t count = 1;
     for (int d = 0; d < tensor->ndim; d++)
-        count *= tensor->shape[d];
+        if (__builtin_mul_overflow(count, tensor->shape[d], &count))
+            count = INT64_MAX;
     return count;
 }
 
@@ -208,7 +210,8 @@ static int read_tensor(struct reader *r)
     word(r, name, sizeof name);
     if (!take(r, '='))
         return fail(r, "expected NAME=TYPE[SHAPE] at \"%.30s\"", start);
-    int output = name[0] == 'o', index = named_tensor(name);
+    int output = name[0] == 'o' && r->line->input_count >= r->operands;
+    int index = !output && !strcmp(name, "o") ? 'o' - 'a' : named_tensor(name);
     int *count = output ? &r->line->output_count : &r->line->input_count;
     if (index < 0 || index != (output ? MF_MAX_INPUTS : 0) + *count)
         return fail(r, "tensor \"%s\" stands where the next %s should", name, output ? "output" : "operand");
@@ -313,7 +316,7 @@ static int begins_tensors(const char *at, const char *end)
 
 int problem_parse(const char *text, struct problem_line *line, char *error, size_t error_size)
 {
-    struct reader r = {text, text, line, error, error_size};
+    struct reader r = {text, text, line, 0, error, error_size};
     const char *end = text + strlen(text), *options_end = end;
     memset(line, 0, sizeof *line);
     line->seed = 1;
@@ -326,18 +329,18 @@ int problem_parse(const char *text, struct problem_line *line, char *error, size
     if (!first || !tensors || tensors == first || !begins_tensors(tensors + 1, end))
         return fail(&r, "a problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] | OPTIONS, not \"%.60s\"", text);
     if (copy_field(&r, "modes string", text, first, line->modes, sizeof line->modes) ||
-        copy_field(&r, "expression", first + 1, tensors, line->expression, sizeof line->expression) ||
-        read_list(&r, tensors + 1, end, read_tensor) ||
+        copy_field(&r, "expression", first + 1, tensors, line->expression, sizeof line->expression))
+        return 1;
+    r.operands = mf_modes_inputs(line->modes);
+    int results = mf_expression_outputs(line->expression);
+    if (r.operands < 0 || results < 0)
+        return fail(&r, "%s", mf_error());
+    if (read_list(&r, tensors + 1, end, read_tensor) ||
         (options && read_list(&r, options + 1, options_end, read_option)))
         return 1;
-    if (!line->output_count)
-        return fail(&r, "the problem has no output o=TYPE[SHAPE]");
-    int wants = mf_modes_inputs(line->modes), gives = mf_expression_outputs(line->expression);
-    if (wants < 0 || gives < 0)
-        return fail(&r, "%s", mf_error());
-    if (wants != line->input_count || gives != line->output_count)
+    if (r.operands != line->input_count || results != line->output_count)
         return fail(&r, "the problem has %d operands and %d outputs; its modes string has %d, its expression %d",
-                    line->input_count, line->output_count, wants, gives);
+                    line->input_count, line->output_count, r.operands, results);
     return 0;
 }
 

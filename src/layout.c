@@ -280,7 +280,8 @@ static void make_canonical(const struct modes *modes, const int *loop, int as_wr
         weight *= raw->size[l] ? raw->size[l] : 1;
     }
     for (int l = 0; l < raw->kept + raw->reduced; l++)
-        key[l] = l < raw->kept ? raw->out[0][l] : deciding_stride(modes, raw, l, mode_of_loop);
+        key[l] = l < raw->kept && !problem->program.reducer_count ? raw->out[0][l]
+                                                                  : deciding_stride(modes, raw, l, mode_of_loop);
     for (int l = 0; l < raw->kept; l++)
         kept[l] = l;
     for (int l = 0; l < raw->reduced; l++)

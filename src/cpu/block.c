@@ -80,7 +80,7 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
 
 /* Whether the operand's elements at f ... f+n-1 repeat what its buffer holds: the same place in the outer loops, the same phase
  * in the last loop, and either one run or a repetition of it (stride 0). Updates the record. */
-static int holds_already(struct block *block, int input, int64_t f, int64_t n)
+static int holds_already(struct block *block, int input, const char *base, int64_t f, int64_t n)
 {
     const struct walk *w = &block->plan->walk[input];
     int last = w->loops - 1;
@@ -94,6 +94,7 @@ static int holds_already(struct block *block, int input, int64_t f, int64_t n)
         cached[2] = 0;
         return 0;
     }
+    offset = offset * mf_dtypes[block->plan->types[input]].size + (int64_t)(intptr_t)base;
     if (cached[2] >= n && cached[0] == offset && cached[1] == phase)
         return 1;
     cached[0] = offset;
@@ -115,7 +116,7 @@ static const void *load_operand(struct block *block, int i, const char *base, in
         raw = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
     if (plan->direct[i] && contiguous && !block->copy_operands)
         return raw;
-    if (!block->redirect[i] && holds_already(block, input, f, n))
+    if (!block->redirect[i] && holds_already(block, input, base, f, n))
         return buffer;
     if (!contiguous)
         mf_walk_gather(w, item, base, f, n, plan->direct[i] ? buffer : block->memory);

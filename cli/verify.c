@@ -1,0 +1,189 @@
+/* Compares every solver with the reference. */
+#include "verify.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "lists.h"
+
+enum { AUTOMATIC = VERIFY_SOLVERS - 1 };
+
+/* One problem under way. */
+struct run {
+    struct verifier *verifier;
+    const struct problem_line *line;
+    struct problem_memory memory;
+    struct finding *finding;
+    mf_status expected;
+};
+
+static enum finding_kind found(struct run *run, enum finding_kind kind, int device, const char *solver, mf_status status)
+{
+    struct finding *f = run->finding;
+    f->kind = kind;
+    f->device = device;
+    f->status = status;
+    f->reference_status = run->expected;
+    snprintf(f->solver, sizeof f->solver, "%s", solver);
+    if (kind == FINDING_STATUS && status != MF_OK)
+        snprintf(f->sentence, sizeof f->sentence, "%s", mf_error());
+    return kind;
+}
+
+/* Whether this solver is one to run: the one asked for, or all. */
+static int is_wanted(const struct run *run, const char *name)
+{
+    const char *only = run->verifier->solver ? run->verifier->solver : run->line->solver[0] ? run->line->solver : NULL;
+    return !only || !strcmp(only, name);
+}
+
+/* Runs one solver (null: the automatic choice) and compares; *ran says whether it applied. */
+static enum finding_kind compare_solver(struct run *run, int device, const char *solver, int *ran)
+{
+    mf_device *handle = run->verifier->device[device];
+    const char *name = solver ? solver : "automatic";
+    int use_fold = !solver && !run->line->as_written && !run->line->threads;
+    problem_memory_reset(&run->memory);
+    mf_status status = problem_run(handle, run->line, &run->memory, solver, 0, use_fold);
+    *ran = !(solver && status == MF_ERROR_UNSUPPORTED && run->expected != status);
+    if (!*ran)
+        return FINDING_NONE;
+    if (status != run->expected)
+        return found(run, FINDING_STATUS, device, name, status);
+    if (problem_compare(run->line, &run->memory, &run->finding->difference))
+        return found(run, status == MF_OK ? FINDING_VALUE : FINDING_REFUSAL, device, name, status);
+    return FINDING_NONE;
+}
+
+static enum finding_kind compare_all(struct run *run)
+{
+    for (int d = 0; d < run->verifier->device_count; d++) {
+        int ran;
+        for (int s = 0; list_solver(s); s++) {
+            const char *name = list_solver(s);
+            if (!is_wanted(run, name) || (!strcmp(name, "reference") && !run->verifier->solver))
+                continue;
+            enum finding_kind kind = compare_solver(run, d, name, &ran);
+            if (kind)
+                return kind;
+            if (s < AUTOMATIC && d == 0)
+                run->verifier->ran[s] += ran;
+        }
+        if (!is_wanted(run, "automatic"))
+            continue;
+        enum finding_kind kind = compare_solver(run, d, NULL, &ran);
+        if (kind)
+            return kind;
+        run->verifier->ran[AUTOMATIC] += d == 0;
+    }
+    return FINDING_NONE;
+}
+
+/* The product of all mode sizes is not at hand: the largest tensor stands for it. */
+static double largest_tensor(const struct problem_line *line)
+{
+    double most = 0;
+    for (int i = 0; i < line->input_count; i++) {
+        double count = (double)problem_elements(&line->tensor[i]);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+enum finding_kind verify_problem(struct verifier *verifier, const struct problem_line *line, struct finding *finding)
+{
+    struct run run = {verifier, line, {{{0}}}, finding, MF_OK};
+    memset(finding, 0, sizeof *finding);
+    if (problem_memory_make(line, 1, &run.memory, finding->sentence, sizeof finding->sentence))
+        return finding->kind = FINDING_PROBLEM;
+    run.expected = problem_run(verifier->device[0], line, &run.memory, "reference", 0, 0);
+    problem_memory_expect(&run.memory);
+    if (run.expected != MF_OK) { /* nothing may have been written */
+        problem_memory_reset(&run.memory);
+        if (problem_compare(line, &run.memory, &finding->difference))
+            found(&run, FINDING_REFUSAL, 0, "reference", run.expected);
+    }
+    if (!finding->kind)
+        compare_all(&run);
+    if (!finding->kind && problem_inputs_changed(&run.memory))
+        found(&run, FINDING_INPUT, 0, "some solver", MF_OK);
+    verifier->problems++;
+    verifier->refused += run.expected != MF_OK;
+    verifier->terms += largest_tensor(line);
+    problem_memory_free(&run.memory);
+    return finding->kind;
+}
+
+/* ---- text ---- */
+
+static void report_value(FILE *out, const struct problem_line *line, const struct problem_difference *d)
+{
+    char name[8];
+    if (d->output < 0) {
+        fprintf(out, "    byte %" PRId64 " of the memory of %s, which is no output's, became %s and was %s"
+                     " (%" PRId64 " such bytes)\n", d->byte, problem_tensor_name(d->tensor, name), d->got, d->expected,
+                d->count);
+        return;
+    }
+    const struct problem_tensor *t = &line->tensor[MF_MAX_INPUTS + d->output];
+    fprintf(out, "    %s[", problem_tensor_name(MF_MAX_INPUTS + d->output, name));
+    for (int i = 0; i < t->ndim; i++)
+        fprintf(out, "%s%" PRId64, i ? "," : "", d->at[i]);
+    fprintf(out, "] is %s and should be %s; %" PRId64 " of %" PRId64 " elements differ\n", d->got, d->expected, d->count,
+            problem_elements(t));
+}
+
+void verify_report(FILE *out, const struct problem_line *line, const struct finding *finding)
+{
+    char text[PROBLEM_TEXT];
+    fprintf(out, "%s\n", problem_print(line, text, sizeof text));
+    if (finding->kind == FINDING_PROBLEM) {
+        fprintf(out, "    cannot be set up: %s\n", finding->sentence);
+        return;
+    }
+    fprintf(out, "    solver %s differs from the reference\n", finding->solver);
+    if (finding->kind == FINDING_VALUE) {
+        report_value(out, line, &finding->difference);
+    } else if (finding->kind == FINDING_STATUS) {
+        fprintf(out, "    it answers %s%s%s; the reference answers %s\n", mf_status_name(finding->status),
+                finding->sentence[0] ? ": " : "", finding->sentence, mf_status_name(finding->reference_status));
+    } else if (finding->kind == FINDING_REFUSAL) {
+        fprintf(out, "    it answers %s, but wrote something before\n", mf_status_name(finding->status));
+        report_value(out, line, &finding->difference);
+    } else {
+        fprintf(out, "    an operand, or memory around an output, was changed\n");
+    }
+}
+
+static void grouped(FILE *out, long count)
+{
+    if (count >= 1000) {
+        grouped(out, count / 1000);
+        fprintf(out, ",%03ld", count % 1000);
+    } else {
+        fprintf(out, "%ld", count);
+    }
+}
+
+void verify_summary(FILE *out, const struct verifier *verifier)
+{
+    const char *before = "; compared with the reference: ";
+    grouped(out, verifier->problems);
+    fprintf(out, " problem%s", verifier->problems == 1 ? "" : "s");
+    for (int s = 0; list_solver(s) && s < AUTOMATIC; s++) {
+        if (!verifier->ran[s])
+            continue;
+        fprintf(out, "%s%s ", before, list_solver(s));
+        grouped(out, verifier->ran[s]);
+        before = ", ";
+    }
+    if (verifier->ran[AUTOMATIC]) {
+        fprintf(out, "%sautomatic choice ", before);
+        grouped(out, verifier->ran[AUTOMATIC]);
+    }
+    if (verifier->refused) {
+        fprintf(out, "; rightly refused ");
+        grouped(out, verifier->refused);
+    }
+    fputc('\n', out);
+}

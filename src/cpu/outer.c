@@ -1,0 +1,406 @@
+/* Solver "outer": the fastest mode in memory is kept. Blocks of columns are folded down their rows, tile by tile (outer_lanes.c).
+ *
+ * Hypothesis: every operand inside the reducers steps through the last kept loop (the columns) with a small stride or not at all;
+ * few columns (down to 1) are fine when consecutive rows, or runs of a power of two up to 128 elements, lie together (strips).
+ * Cost: every element once, read in pieces of a block's width; temporaries: one block of states for each tile. */
+#include "outer.h"
+#include "../scalar.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WIDTH_BYTES = 4096, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
+
+static const struct nest *nest_of(const struct mf_plan *plan)
+{
+    return &plan->problem.memory;
+}
+
+static int is_class_type(enum dtype type)
+{
+    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
+}
+
+/* Whether reducer r's kernels read its argument's rows from memory: an operand with neighbouring columns. */
+static int reads_memory(const struct mf_plan *plan, const struct reducer *reducer)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    const struct node *node = &problem->program.map.node[reducer->arg[0]];
+    if (node->op != OP_OPERAND || nest->kept < 1)
+        return 0;
+    enum dtype type = problem->in_type[node->index];
+    return is_class_type(type) ||
+           (reducer->kind == RED_FOLD && plan->device->kernels->fold_from[reducer->fold][type].chain);
+}
+
+/* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no arg. */
+static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t element, int only_folds)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    int last = nest->kept + nest->reduced - 1;
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        int input = problem->program.map.node[reducer->arg[0]].index;
+        if (!reads_memory(plan, reducer) || reducer->kind == RED_ARG || (only_folds && reducer->kind != RED_FOLD))
+            return 0;
+        if (nest->in[input][nest->kept - 1] != column || nest->in[input][last] != element)
+            return 0;
+    }
+    return 1;
+}
+
+/* The largest power of two up to 128 that divides n and keeps P x columns elements in a strip. */
+static int64_t strip_length(int64_t n, int64_t columns)
+{
+    int64_t p = 1;
+    while (p < LANES && n % (2 * p) == 0 && 2 * p * columns <= STRIP_ELEMENTS)
+        p *= 2;
+    return p;
+}
+
+/* Chooses strip and layout; 0 where rows would be too short to be worth it. */
+static int choose_strip(const struct mf_plan *plan, int64_t *strip, enum strip *layout)
+{
+    const struct nest *nest = nest_of(plan);
+    int64_t columns = nest->size[nest->kept - 1], run = nest->size[nest->kept + nest->reduced - 1];
+    *strip = 1;
+    *layout = STRIP_ROWS;
+    if (all_have_strides(plan, run, 1, 1) && nest->reduced > 1 && run <= LANES && (run & (run - 1)) == 0) {
+        *strip = run;
+        *layout = STRIP_COLUMNS;
+        return 1;
+    }
+    if (columns < WIDTH_BYTES / 8 && all_have_strides(plan, 1, columns, 0))
+        *strip = strip_length(run, columns);
+    return *strip * columns >= MIN_WIDTH;
+}
+
+/* No operand inside a reducer has a reduced loop with a smaller stride than its columns have. */
+static int columns_are_fastest(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    int found = 0;
+    for (int i = 0; i < problem->input_count; i++) {
+        int64_t column = llabs(nest->in[i][nest->kept - 1]);
+        if (!problem->map_uses[i] || !column)
+            continue;
+        found |= column == 1;
+        for (int l = nest->kept; l < nest->kept + nest->reduced; l++)
+            if (nest->in[i][l] && llabs(nest->in[i][l]) < column)
+                return 0;
+    }
+    return found;
+}
+
+static int same_element_order(const struct problem *problem)
+{
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == RED_ARG) {
+            const struct nest *nest = &problem->memory;
+            int64_t weight = 1;
+            for (int l = nest->kept + nest->reduced - 1; l >= nest->kept; l--) {
+                if (nest->index[l] != weight)
+                    return 0;
+                weight *= nest->size[l];
+            }
+        }
+    return 1;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    int64_t strip;
+    enum strip layout;
+    if (!problem->program.reducer_count || !problem->reduced_total || nest->window_count || !nest->kept || !nest->reduced)
+        return 0;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == RED_USER)
+            return 0;
+    return same_element_order(problem) && choose_strip(plan, &strip, &layout) &&
+           (layout == STRIP_COLUMNS || columns_are_fastest(plan));
+}
+
+/* ---- planning ---- */
+
+static void plan_arguments(struct mf_plan *plan)
+{
+    struct outer_plan *data = plan->data;
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        const struct node *node = &problem->program.map.node[reducer->arg[0]];
+        data->straight[r] = reads_memory(plan, reducer) &&
+                            (data->layout == STRIP_COLUMNS || nest->in[node->index][nest->kept - 1] == 1);
+        data->from[r] = data->straight[r] && !is_class_type(problem->in_type[node->index])
+                            ? (int)problem->in_type[node->index] : -1;
+        if (reducer->kind == RED_ARG)
+            data->arg[data->arg_count++] = r;
+        else
+            data->lane[data->lane_count++] = r;
+        int known = data->straight[r];
+        for (int q = 0; q < data->root_count; q++)
+            known |= data->root[q] == reducer->arg[0];
+        if (!known)
+            data->root[data->root_count++] = reducer->arg[0];
+    }
+    mf_block_plan(&data->block, &problem->program.map, data->root, data->root_count, problem->in_type);
+    for (int i = 0; i < problem->input_count; i++) {
+        mf_walk_make(&data->block.walk[i], 1, &nest->size[nest->kept - 1], &nest->in[i][nest->kept - 1]);
+        mf_walk_make(&data->row[i], nest->reduced, nest->size + nest->kept, nest->in[i] + nest->kept);
+        mf_walk_make(&data->kept[i], nest->kept - 1, nest->size, nest->in[i]);
+    }
+}
+
+/* Columns of a block: a few kilobytes of states, all blocks of about the same width. */
+static void plan_width(struct mf_plan *plan)
+{
+    struct outer_plan *data = plan->data;
+    const struct nest *nest = nest_of(plan);
+    size_t value = 4;
+    for (int r = 0; r < plan->problem.program.reducer_count; r++)
+        if (mf_cls_size(plan->problem.program.reducer[r].cls) > value)
+            value = 8;
+    data->columns = nest->size[nest->kept - 1];
+    int64_t most = data->strip > 1 ? STRIP_ELEMENTS / data->strip : WIDTH_BYTES / (int64_t)value;
+    if (data->root_count && most > BLOCK)
+        most = BLOCK;
+    data->blocks = (data->columns + most - 1) / most;
+    data->width = (data->columns + data->blocks - 1) / data->blocks;
+    if (data->blocks > 1)
+        data->width = (data->width + 15) / 16 * 16;
+    data->blocks = (data->columns + data->width - 1) / data->width;
+}
+
+static size_t round64(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static void plan_memory(struct mf_plan *plan)
+{
+    struct outer_plan *data = plan->data;
+    const struct problem *problem = &plan->problem;
+    data->buffer_bytes = round64((size_t)(data->width * data->strip) * 8);
+    data->rows_bytes = round64((size_t)data->width * 8);
+    data->finish_bytes = mf_finish_memory(&data->finish, problem);
+    size_t reducers = (size_t)problem->program.reducer_count;
+    if (data->tiles > 1)
+        data->states_bytes = reducers * 2 * round64((size_t)(data->tiles * data->width) * 8);
+    data->worker_bytes = reducers * (2 * LEVELS + 1) * data->buffer_bytes + data->finish_bytes +
+                         (data->root_count ? mf_block_memory(&data->block) : 0) +
+                         (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
+    if (!data->split)
+        data->worker_bytes += data->states_bytes;
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct outer_plan *data = plan->data = mf_calloc(sizeof *data);
+    if (!data)
+        return MF_ERROR_MEMORY;
+    data->elements = problem->reduced_total;
+    data->tiles = (data->elements + TILE - 1) / TILE;
+    choose_strip(plan, &data->strip, &data->layout);
+    plan_arguments(plan);
+    plan_width(plan);
+    int64_t tasks = problem->kept_total / data->columns * data->blocks;
+    data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
+    mf_finish_plan(&data->finish, problem);
+    plan_memory(plan);
+    return MF_OK;
+}
+
+/* ---- execution ---- */
+
+struct job {
+    const struct mf_plan *plan;
+    const struct pointers *pointers;
+    char *memory;
+    char *states[MAX_REDUCERS][2]; /* shared, when split */
+    int64_t block;                 /* the block whose tiles are the tasks, when split */
+};
+
+struct worker {
+    struct columns columns;
+    struct finish finish;
+    char *states_memory;
+};
+
+static void start_columns(struct worker *w, const struct job *job, int64_t block, char *memory)
+{
+    const struct outer_plan *data = job->plan->data;
+    const struct problem *problem = &job->plan->problem;
+    struct columns *c = &w->columns;
+    int64_t kept = block / data->blocks, first = block % data->blocks * data->width;
+    c->plan = job->plan;
+    c->outer = data;
+    c->kernels = job->plan->device->kernels;
+    c->width = data->columns - first < data->width ? data->columns - first : data->width;
+    for (int i = 0; i < problem->input_count; i++) {
+        int64_t column = nest_of(job->plan)->in[i][nest_of(job->plan)->kept - 1];
+        c->base[i] = (const char *)((uintptr_t)job->pointers->in[i] +
+                                    (uintptr_t)((mf_walk_offset(&data->kept[i], kept) + first * column) *
+                                                mf_dtypes[problem->in_type[i]].size));
+    }
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        for (int l = 0; l < LEVELS; l++)
+            for (int p = 0; p < 2; p++, memory += data->buffer_bytes)
+                c->buffer[r][l][p] = memory;
+        c->identity[r] = memory;
+        memory += data->buffer_bytes;
+        union value identity = mf_state_identity(&problem->program.reducer[r]).v[0];
+        size_t size = mf_cls_size(problem->program.reducer[r].cls);
+        for (int64_t i = 0; i < c->width * data->strip; i++)
+            memcpy(c->identity[r] + (size_t)i * size, &identity, size);
+    }
+    if (!data->root_count)
+        return;
+    mf_block_start(&c->block, &data->block, c->kernels, memory, c->width);
+    memory += mf_block_memory(&data->block);
+    for (int q = 0; q < data->root_count; q++, memory += MAX_CHAIN * data->rows_bytes)
+        c->rows[data->root[q]] = memory;
+}
+
+static void lay_out_states(const struct outer_plan *data, int reducers, char *memory, char *states[MAX_REDUCERS][2])
+{
+    size_t bytes = data->states_bytes / (size_t)(2 * reducers);
+    for (int r = 0; r < reducers; r++)
+        for (int p = 0; p < 2; p++, memory += bytes)
+            states[r][p] = memory;
+}
+
+/* Copies the states of the tile just folded to row t. */
+static void keep_tile(const struct columns *c, char *states[MAX_REDUCERS][2], int64_t t)
+{
+    for (int r = 0; r < c->plan->problem.program.reducer_count; r++) {
+        const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+        size_t value = mf_cls_size(reducer->cls), second = reducer->kind == RED_ARG ? 4 : value;
+        memcpy(states[r][0] + (size_t)(t * c->width) * value, c->buffer[r][0][0], (size_t)c->width * value);
+        if (reducer->kind != RED_FOLD)
+            memcpy(states[r][1] + (size_t)(t * c->width) * second, c->buffer[r][0][1], (size_t)c->width * second);
+    }
+}
+
+/* Finishes the block's outputs from buffer[r][0], in groups that the finish part can take. */
+static void finish_block(struct worker *w, const struct job *job, int64_t block, char *memory)
+{
+    const struct outer_plan *data = job->plan->data;
+    struct columns *c = &w->columns;
+    int64_t first = block / data->blocks * data->columns + block % data->blocks * data->width;
+    mf_finish_start(&w->finish, &data->finish, job->plan, job->pointers, memory, c->width < BLOCK ? c->width : BLOCK);
+    for (int64_t i = 0; i < c->width; i += BLOCK) {
+        int64_t n = c->width - i < BLOCK ? c->width - i : BLOCK;
+        for (int r = 0; r < job->plan->problem.program.reducer_count; r++) {
+            const struct reducer *reducer = &job->plan->problem.program.reducer[r];
+            size_t value = mf_cls_size(reducer->cls), second = reducer->kind == RED_ARG ? 8 : value;
+            memcpy(w->finish.results.part[r][0], c->buffer[r][0][0] + (size_t)i * value, (size_t)n * value);
+            if (reducer->kind != RED_FOLD)
+                memcpy(w->finish.results.part[r][1], c->buffer[r][0][1] + (size_t)i * second, (size_t)n * second);
+        }
+        mf_finish_store(&w->finish, first + i, n, NULL);
+    }
+}
+
+/* The tile's 32-bit indices become the answer's 64 bits. */
+static void widen_indices(struct columns *c)
+{
+    for (int q = 0; q < c->outer->arg_count; q++) {
+        char *index = c->buffer[c->outer->arg[q]][0][1];
+        for (int64_t i = c->width - 1; i >= 0; i--) {
+            int32_t narrow;
+            memcpy(&narrow, index + 4 * i, 4);
+            int64_t wide = narrow;
+            memcpy(index + 8 * i, &wide, 8);
+        }
+    }
+}
+
+static void block_task(void *context, int64_t block, int number)
+{
+    const struct job *job = context;
+    const struct outer_plan *data = job->plan->data;
+    char *memory = job->memory + (size_t)number * data->worker_bytes, *states[MAX_REDUCERS][2];
+    struct worker w;
+    start_columns(&w, job, block, memory + data->finish_bytes + data->states_bytes);
+    if (data->tiles == 1) {
+        mf_outer_tile(&w.columns, 0, data->elements);
+        widen_indices(&w.columns);
+    } else {
+        lay_out_states(data, job->plan->problem.program.reducer_count, memory + data->finish_bytes, states);
+        for (int64_t t = 0; t < data->tiles; t++) {
+            int64_t e = t * TILE;
+            mf_outer_tile(&w.columns, e, data->elements - e < TILE ? data->elements - e : TILE);
+            keep_tile(&w.columns, states, t);
+        }
+        mf_outer_join(&w.columns, states, data->tiles);
+    }
+    finish_block(&w, job, block, memory);
+}
+
+static void tile_task(void *context, int64_t task, int number)
+{
+    struct job *job = context;
+    const struct outer_plan *data = job->plan->data;
+    struct worker w;
+    start_columns(&w, job, job->block, job->memory + (size_t)number * data->worker_bytes + data->finish_bytes);
+    for (int64_t t = task * SPLIT_TILES; t < (task + 1) * SPLIT_TILES && t < data->tiles; t++) {
+        int64_t e = t * TILE;
+        mf_outer_tile(&w.columns, e, data->elements - e < TILE ? data->elements - e : TILE);
+        keep_tile(&w.columns, job->states, t);
+    }
+}
+
+static void run_split(struct job *job, int threads, int64_t blocks)
+{
+    const struct outer_plan *data = job->plan->data;
+    for (job->block = 0; job->block < blocks; job->block++) {
+        struct worker w;
+        mf_parallel(job->plan->device->threads, threads, (data->tiles + SPLIT_TILES - 1) / SPLIT_TILES, tile_task, job);
+        start_columns(&w, job, job->block, job->memory + data->finish_bytes);
+        mf_outer_join(&w.columns, job->states, data->tiles);
+        finish_block(&w, job, job->block, job->memory);
+    }
+}
+
+static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct outer_plan *data = plan->data;
+    int64_t blocks = plan->problem.kept_total / data->columns * data->blocks;
+    int threads = data->split || blocks > plan->threads ? plan->threads : (int)blocks;
+    struct job job;
+    job.plan = plan;
+    job.pointers = pointers;
+    size_t workers = (size_t)threads * data->worker_bytes;
+    job.memory = mf_alloc_aligned(workers + (data->split ? data->states_bytes : 0));
+    if (!job.memory)
+        return MF_ERROR_MEMORY;
+    if (data->split) {
+        lay_out_states(data, plan->problem.program.reducer_count, job.memory + workers, job.states);
+        run_split(&job, threads, blocks);
+    } else {
+        mf_parallel(plan->device->threads, threads, blocks, block_task, &job);
+    }
+    mf_free(job.memory);
+    return MF_OK;
+}
+
+static void print(const struct mf_plan *plan, char *text, size_t size)
+{
+    const struct outer_plan *data = plan->data;
+    snprintf(text, size, "%lld block%s of %lld columns, strips of %lld%s, %lld tile%s; %d arguments evaluated; %s",
+             (long long)data->blocks, data->blocks == 1 ? "" : "s", (long long)data->width, (long long)data->strip,
+             data->layout == STRIP_COLUMNS ? " (elements inside)" : "", (long long)data->tiles,
+             data->tiles == 1 ? "" : "s", data->root_count,
+             data->split ? "tiles shared by all threads" : "blocks shared by all threads");
+}
+
+const struct solver mf_solver_outer = {
+    "outer", "the fastest mode is kept: blocks of columns down their rows", applicable, make, execute, print,
+};

@@ -1,0 +1,48 @@
+/* What the files of solver "outer" share. */
+#ifndef MF_CPU_OUTER_H
+#define MF_CPU_OUTER_H
+
+#include "finish.h"
+
+enum { LEVELS = 9, MAX_CHAIN = STEPS };
+
+/* How a strip lies in memory: P consecutive elements of each of W columns. */
+enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [W][P] */ };
+
+struct outer_plan {
+    struct finish_plan finish;
+    struct block_plan block;             /* arguments that are not read straight from memory, over the columns */
+    struct walk row[MF_MAX_INPUTS];      /* from an element's number to its row's place */
+    struct walk kept[MF_MAX_INPUTS];     /* the kept loops but the columns' */
+    int root_count, root[MAX_REDUCERS];
+    int straight[MAX_REDUCERS];
+    int from[MAX_REDUCERS];              /* memory type that the kernels convert themselves, or -1 */
+    int lane_count, lane[MAX_REDUCERS];  /* reducers folded lane by lane */
+    int arg_count, arg[MAX_REDUCERS];    /* argmin, argmax: row by row */
+    int64_t elements, tiles;             /* of one output */
+    int64_t columns, width, blocks;      /* of the column loop, of one block, blocks of a column loop */
+    int64_t strip;                       /* P, a power of two up to 128 */
+    enum strip layout;
+    int split;                           /* few outputs: tiles are the tasks */
+    size_t buffer_bytes, rows_bytes, worker_bytes, states_bytes, finish_bytes;
+};
+
+/* One worker on one block of columns. */
+struct columns {
+    const struct mf_plan *plan;
+    const struct outer_plan *outer;
+    const struct kernels *kernels;
+    const char *base[MF_MAX_INPUTS]; /* element 0, first column of this block */
+    int64_t width;                   /* columns of this block */
+    struct block block;
+    char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */
+    char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
+    char *identity[MAX_REDUCERS];          /* a strip of the fold's identity */
+};
+
+/* outer_lanes.c: folds elements e ... e+n-1 (n <= 4096) of every column; the states are in buffer[r][0] afterwards. */
+void mf_outer_tile(struct columns *c, int64_t e, int64_t n);
+/* Folds tiles' states: states[r][p] holds rows of `width` columns; the result is in buffer[r][0]. Overwrites states. */
+void mf_outer_join(struct columns *c, char *states[MAX_REDUCERS][2], int64_t tiles);
+
+#endif

@@ -1,0 +1,277 @@
+/* Solver "outer", the inside: one tile of many columns at once.
+ *
+ * A lane's chain runs down the rows l, l+128, l+256 ... of all columns of the block together, the partial results staying in the
+ * nearest cache. The halving tree over the lanes is walked depth first, so that never more than one block of states a level (8)
+ * is alive, instead of 128:
+ *
+ *     node(l, step) = node(l, 2 step) o node(l + step, 2 step),   node(l, 128) = lane l,   the tile = node(0, 1)
+ *
+ * which are the same combinations as p[l] o= p[l+64], p[l] o= p[l+32] ..., in another order of time.
+ * Where columns are few, P consecutive rows form one strip of P x W contiguous elements and are chained as one row; the tree's last
+ * levels are then inside the strip. */
+#include "../scalar.h"
+#include "outer.h"
+
+static size_t value_size(const struct columns *c, int r)
+{
+    return mf_cls_size(c->plan->problem.program.reducer[r].cls);
+}
+
+/* The rows of elements e, e+128 ... of reducer r's argument; evaluated where they are not read straight. */
+static void find_rows(struct columns *c, int r, int64_t e, int64_t count, const void **x)
+{
+    const struct problem *problem = &c->plan->problem;
+    const struct reducer *reducer = &problem->program.reducer[r];
+    int node = reducer->arg[0], input = problem->program.map.node[node].index;
+    for (int64_t k = 0; k < count; k++)
+        if (c->outer->straight[r])
+            x[k] = c->base[input] + mf_walk_offset(&c->outer->row[input], e + k * LANES) *
+                                        mf_dtypes[problem->in_type[input]].size;
+        else
+            x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
+}
+
+/* Evaluates all roots for rows e, e+gap ... into c->rows. */
+static void evaluate_rows(struct columns *c, int64_t e, int64_t count, int64_t gap)
+{
+    const struct problem *problem = &c->plan->problem;
+    const struct outer_plan *outer = c->outer;
+    for (int64_t k = 0; k < count; k++) {
+        const char *base[MF_MAX_INPUTS];
+        for (int i = 0; i < problem->input_count; i++)
+            if (problem->map_uses[i])
+                base[i] = (const char *)((uintptr_t)c->base[i] +
+                                         (uintptr_t)(mf_walk_offset(&outer->row[i], e + k * gap) *
+                                                     mf_dtypes[problem->in_type[i]].size));
+        for (int q = 0; q < outer->root_count; q++)
+            c->block.redirect[outer->root[q]] = c->rows[outer->root[q]] + (size_t)k * outer->rows_bytes;
+        mf_block_evaluate(&c->block, base, 0, c->width);
+        for (int q = 0; q < outer->root_count; q++) {
+            int node = outer->root[q];
+            if (c->block.reg[node] != c->block.redirect[node])
+                memcpy(c->block.redirect[node], c->block.reg[node],
+                       (size_t)c->width * mf_cls_size(outer->block.pool->node[node].cls));
+        }
+    }
+}
+
+/* The chain of lane(s) l ... of the tile at e, into level `level`; returns how many elements it has. */
+static int64_t chain_lanes(struct columns *c, int64_t e, int64_t n, int64_t l, int level)
+{
+    const struct outer_plan *outer = c->outer;
+    const struct kernels *k = c->kernels;
+    int64_t count = (n - l + LANES - 1) / LANES, width = c->width * outer->strip;
+    const void *x[MAX_CHAIN];
+    if (outer->root_count)
+        evaluate_rows(c, e + l, count, LANES);
+    for (int q = 0; q < outer->lane_count; q++) {
+        int r = outer->lane[q], from = outer->from[r];
+        const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+        char **to = c->buffer[r][level];
+        find_rows(c, r, e + l, count, x);
+        if (reducer->kind == RED_FOLD) {
+            memcpy(to[0], c->identity[r], (size_t)width * value_size(c, r));
+            (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls]).chain(to[0], x, count,
+                                                                                                       width);
+        } else if (reducer->kind == RED_MOMENTS) {
+            k->moments[reducer->cls].chain(to[0], to[1], x, count, width, 0);
+        } else {
+            k->lse[reducer->cls].chain(to[0], to[1], x, count, width);
+        }
+    }
+    return count;
+}
+
+/* a = a o b for n states of every lane reducer; na and nb elements each. */
+static void merge(struct columns *c, char *const *a, char *const *b, int r, int64_t na, int64_t nb, int64_t n)
+{
+    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    const struct kernels *k = c->kernels;
+    const void *x = b[0];
+    if (reducer->kind == RED_FOLD)
+        k->fold[reducer->fold][reducer->cls].chain(a[0], &x, 1, n);
+    else if (reducer->kind == RED_MOMENTS)
+        k->moments[reducer->cls].merge(a[0], a[1], na, b[0], b[1], nb, n);
+    else
+        k->lse[reducer->cls].merge(a[0], a[1], b[0], b[1], n);
+}
+
+/* node(group, step): lanes group*P ... of the tile, into `level`; the elements of each lane in it. */
+static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t step, int level)
+{
+    const struct outer_plan *outer = c->outer;
+    int64_t groups = LANES / outer->strip;
+    if (step == groups)
+        return chain_lanes(c, e, n, group * outer->strip, level);
+    int64_t left = tree(c, e, n, group, 2 * step, level);
+    if ((group + step) * outer->strip >= n)
+        return left;
+    int64_t right = tree(c, e, n, group + step, 2 * step, level + 1);
+    for (int q = 0; q < outer->lane_count; q++) {
+        int r = outer->lane[q];
+        merge(c, c->buffer[r][level], c->buffer[r][level + 1], r, left, right, c->width * outer->strip);
+    }
+    return left + right;
+}
+
+/* The tree's last levels, inside a strip. count: the elements of each of its states. */
+static void join_strip(struct columns *c, int64_t count)
+{
+    const struct outer_plan *outer = c->outer;
+    for (int q = 0; q < outer->lane_count; q++) {
+        int r = outer->lane[q];
+        const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+        char **strip = c->buffer[r][0];
+        if (outer->layout == STRIP_COLUMNS) {
+            c->kernels->fold[reducer->fold][reducer->cls].rows(c->buffer[r][1][0], strip[0], c->width, outer->strip,
+                                                               outer->strip);
+            memcpy(strip[0], c->buffer[r][1][0], (size_t)c->width * value_size(c, r));
+            continue;
+        }
+        int64_t lanes = count;
+        for (int64_t half = outer->strip / 2; half; half /= 2, lanes *= 2) {
+            size_t shift = (size_t)(half * c->width) * value_size(c, r);
+            char *upper[2] = {strip[0] + shift, strip[1] + shift};
+            merge(c, strip, upper, r, lanes, lanes, half * c->width);
+        }
+    }
+}
+
+/* argmin and argmax take the rows one after the other; index r of the tile's best row goes to buffer[r][0][1] as i32. */
+static void arg_rows(struct columns *c, int64_t e, int64_t n)
+{
+    const struct outer_plan *outer = c->outer;
+    for (int64_t done = 0; outer->arg_count && done < n; done += MAX_CHAIN) {
+        const void *x[MAX_CHAIN];
+        int64_t count = n - done < MAX_CHAIN ? n - done : MAX_CHAIN;
+        if (outer->root_count)
+            evaluate_rows(c, e + done, count, 1);
+        for (int q = 0; q < outer->arg_count; q++) {
+            int r = outer->arg[q];
+            const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+            char **to = c->buffer[r][0];
+            for (int64_t k = 0; k < count; k++) {
+                const void *row[1];
+                find_rows(c, r, e + done + k, 1, row);
+                x[k] = outer->straight[r] ? row[0] : c->rows[reducer->arg[0]] + (size_t)k * outer->rows_bytes;
+            }
+            if (!done) {
+                memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
+                memset(to[1], 0, (size_t)c->width * 4);
+            }
+            c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(to[0], (int32_t *)(void *)to[1], x, count,
+                                                                          c->width, (int32_t)done);
+        }
+    }
+}
+
+void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
+{
+    if (c->outer->lane_count) {
+        int64_t count = tree(c, e, n, 0, 1, 0);
+        if (c->outer->strip > 1)
+            join_strip(c, count);
+    }
+    arg_rows(c, e, n);
+}
+
+/* ---- tiles of tiles ---- */
+
+/* Rows of tiles' states: row t stands for `unit` elements, the last one for what is left. */
+struct sequence {
+    struct columns *c;
+    int r;
+    char *const *states;
+    int64_t first, n, unit;
+};
+
+static int64_t elements_of(const struct sequence *s, int64_t t)
+{
+    int64_t left = s->c->outer->elements - (s->first + t) * s->unit;
+    return left < s->unit ? left : s->unit;
+}
+
+/* Left to right along lane l. */
+static int64_t chain_states(const struct sequence *s, int64_t l, int level)
+{
+    struct columns *c = s->c;
+    size_t row = (size_t)c->width * value_size(c, s->r);
+    char **to = c->buffer[s->r][level];
+    int64_t count = 0;
+    for (int64_t t = l; t < s->n; t += LANES) {
+        char *from[2] = {s->states[0] + (size_t)(s->first + t) * row, s->states[1] + (size_t)(s->first + t) * row};
+        if (t == l) {
+            memcpy(to[0], from[0], row);
+            if (s->states[1] != s->states[0])
+                memcpy(to[1], from[1], row);
+        } else {
+            merge(c, to, from, s->r, count, elements_of(s, t), c->width);
+        }
+        count += elements_of(s, t);
+    }
+    return count;
+}
+
+static int64_t tree_states(const struct sequence *s, int64_t l, int64_t step, int level)
+{
+    struct columns *c = s->c;
+    if (step == LANES)
+        return chain_states(s, l, level);
+    int64_t left = tree_states(s, l, 2 * step, level);
+    if (l + step >= s->n)
+        return left;
+    int64_t right = tree_states(s, l + step, 2 * step, level + 1);
+    merge(c, c->buffer[s->r][level], c->buffer[s->r][level + 1], s->r, left, right, c->width);
+    return left + right;
+}
+
+static void join_lanes(struct columns *c, int r, char *const *states, int64_t tiles)
+{
+    size_t row = (size_t)c->width * value_size(c, r);
+    for (int64_t n = tiles, unit = TILE; n > 1; unit *= TILE) {
+        int64_t next = (n + TILE - 1) / TILE;
+        for (int64_t t = 0; t < next; t++) {
+            struct sequence s = {c, r, states, t * TILE, n - t * TILE < TILE ? n - t * TILE : TILE, unit};
+            tree_states(&s, 0, 1, 0);
+            memcpy(states[0] + (size_t)t * row, c->buffer[r][0][0], row);
+            if (states[1] != states[0])
+                memcpy(states[1] + (size_t)t * row, c->buffer[r][0][1], row);
+        }
+        n = next;
+    }
+    memcpy(c->buffer[r][0][0], states[0], row);
+    if (states[1] != states[0])
+        memcpy(c->buffer[r][0][1], states[1], row);
+}
+
+/* The first tile whose best is best; its index, now an i64 over all elements, replaces states[1]'s first row of W i64. */
+static void join_arg(struct columns *c, int r, char *const *states, int64_t tiles)
+{
+    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    size_t row = (size_t)c->width * value_size(c, r);
+    int32_t *tile = (int32_t *)(void *)c->buffer[r][1][1];
+    char *best = c->buffer[r][0][0];
+    memcpy(best, states[0], row);
+    memset(tile, 0, (size_t)c->width * 4);
+    for (int64_t done = 0; done < tiles; done += MAX_CHAIN) {
+        const void *x[MAX_CHAIN];
+        int64_t count = tiles - done < MAX_CHAIN ? tiles - done : MAX_CHAIN;
+        for (int64_t k = 0; k < count; k++)
+            x[k] = states[0] + (size_t)(done + k) * row;
+        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done);
+    }
+    int64_t *index = (int64_t *)(void *)c->buffer[r][0][1];
+    for (int64_t i = 0; i < c->width; i++) {
+        int32_t in_tile;
+        memcpy(&in_tile, states[1] + ((size_t)tile[i] * (size_t)c->width + (size_t)i) * 4, 4);
+        index[i] = (int64_t)tile[i] * TILE + in_tile;
+    }
+}
+
+void mf_outer_join(struct columns *c, char *states[MAX_REDUCERS][2], int64_t tiles)
+{
+    for (int q = 0; q < c->outer->lane_count; q++)
+        join_lanes(c, c->outer->lane[q], states[c->outer->lane[q]], tiles);
+    for (int q = 0; q < c->outer->arg_count; q++)
+        join_arg(c, c->outer->arg[q], states[c->outer->arg[q]], tiles);
+}
