@@ -1,9 +1,10 @@
 /* Speed of the CPU's fold kernels, in GB/s of input read, on data that stays in the L2 cache.
  *
- *   bench_kernels [isa [kernel]]     e.g. bench_kernels avx512 rows.sum
+ *   bench_kernels [isa [kernel]] [--dram]     e.g. bench_kernels avx512 rows.sum
  *
- * Each line is a kernel, a type and a size; each number the median of 7 timings. DRAM gives 10 to 20 GB/s a core, so
- * a kernel well above that is never what the caller waits for. --dram instead of an isa's data size reads 256 MB. */
+ * Each line is a kernel and a type, then size:GB/s (rows: elements a row; chains: count x columns), the median of 7.
+ * DRAM gives 10 to 20 GB/s a core, so a kernel well above that is never what the caller waits for. A last argument
+ * --dram reads 256 MB instead. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,38 @@ void mf_kernels_scalar(struct kernels *k);
 void mf_kernels_sse2(struct kernels *k);
 void mf_kernels_avx2(struct kernels *k);
 void mf_kernels_avx512(struct kernels *k);
+void mf_kernels_neon(struct kernels *k);
+
+static int always(void)
+{
+    return 1;
+}
+#ifdef MF_HAVE_X86
+static int has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2");
+}
+static int has_avx512(void)
+{
+    return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+static const struct {
+    const char *name;
+    void (*fill)(struct kernels *);
+    int (*here)(void);
+} isas[] = {
+    {"scalar", mf_kernels_scalar, always},
+#ifdef MF_HAVE_X86
+    {"sse2", mf_kernels_sse2, always},         {"avx2", mf_kernels_avx2, has_avx2},
+    {"avx512", mf_kernels_avx512, has_avx512},
+#endif
+#ifdef MF_HAVE_NEON
+    {"neon", mf_kernels_neon, always},
+#endif
+};
 
 static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor"};
 static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64", "i32"};
@@ -190,11 +223,6 @@ static void bench_isa(void (*fill)(struct kernels *))
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*fill)(struct kernels *);
-    } isas[] = {{"scalar", mf_kernels_scalar}, {"sse2", mf_kernels_sse2}, {"avx2", mf_kernels_avx2},
-                {"avx512", mf_kernels_avx512}};
     if (argc > 1 && strcmp(argv[argc - 1], "--dram") == 0) {
         data_bytes = (size_t)256 << 20;
         argc--;
@@ -207,10 +235,8 @@ int main(int argc, char **argv)
         return 1;
     for (size_t i = 0; i < data_bytes; i++) /* every type's values stay small and normal */
         data[i] = (char)(i % 4 == 3 ? 0x3f : (i * 7) & 0x3f);
-    const int can[] = {1, __builtin_cpu_supports("sse2"), __builtin_cpu_supports("avx2"),
-                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")};
     for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-        if (can[i] && (argc < 2 || strcmp(argv[1], isas[i].name) == 0))
+        if (isas[i].here() && (argc < 2 || strcmp(argv[1], isas[i].name) == 0))
             bench_isa(isas[i].fill);
     free(data);
     free(out1);

@@ -36,8 +36,8 @@ const char *list_solver_what(int number)
 
 const char *list_reducer(int number)
 {
-    static const char *const names[] = {"sum", "prod", "min", "max",   "mean",   "var",    "std",       "norm", "any",
-                                        "all", "and",  "or",  "xor",   "count",  "argmin", "argmax", "logsumexp"};
+    static const char *const names[] = {"sum", "prod", "min", "max", "mean",  "var",    "std",    "norm",     "any",
+                                        "all", "and",  "or",  "xor", "count", "argmin", "argmax", "logsumexp"};
     return number < (int)(sizeof names / sizeof names[0]) ? names[number] : NULL;
 }
 
@@ -45,10 +45,10 @@ const char *list_reducer(int number)
 const char *list_map(int number)
 {
     static const char *const names[] = {
-        "+",     "-",     "*",     "/",     "//",   "%",    "**",      "^",    "<",       "<=",    ">",
-        ">=",    "==",    "!=",    "&",     "|",    "~",    "<<",      ">>",   "where",   "min",   "max",
-        "abs",   "sqrt",  "exp",   "log",   "pow",  "tanh", "sigmoid", "relu", "leaky",   "popcount", "isnan",
-        "isfinite", "floor", "ceil", "trunc", "round", "sign", "fma",
+        "+",     "-",        "*",     "/",        "//",    "%",    "**",    "^",     "<",       "<=",
+        ">",     ">=",       "==",    "!=",       "&",     "|",    "~",     "<<",    ">>",      "where",
+        "min",   "max",      "abs",   "sqrt",     "exp",   "log",  "pow",   "tanh",  "sigmoid", "relu",
+        "leaky", "popcount", "isnan", "isfinite", "floor", "ceil", "trunc", "round", "sign",    "fma",
     };
     return number < (int)(sizeof names / sizeof names[0]) ? names[number] : NULL;
 }

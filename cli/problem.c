@@ -195,10 +195,14 @@ static int tensor_memory(struct reader *r, int index, const char *name)
         return 0;
     word(r, owner, sizeof owner);
     int other = named_tensor(owner);
-    int known = other >= 0 && other < index && r->line->tensor[other].item > 0 && r->line->tensor[other].memory == other;
+    int known =
+        other >= 0 && other < index && r->line->tensor[other].item > 0 && r->line->tensor[other].memory == other;
     if (index < MF_MAX_INPUTS || !known)
-        return fail(r, "tensor %s cannot lie in the memory of \"%s\": only an output can, in an operand's or in an earlier "
-                       "output's that has memory of its own", name, owner);
+        return fail(
+            r,
+            "tensor %s cannot lie in the memory of \"%s\": only an output can, in an operand's or in an earlier "
+            "output's that has memory of its own",
+            name, owner);
     tensor->memory = other;
     return 0;
 }
@@ -280,7 +284,8 @@ static int read_list(struct reader *r, const char *from, const char *to, int (*r
 /* ---- the line ---- */
 
 /* from ... to without the blanks around it. */
-static int copy_field(const struct reader *r, const char *what, const char *from, const char *to, char *field, size_t size)
+static int copy_field(const struct reader *r, const char *what, const char *from, const char *to, char *field,
+                      size_t size)
 {
     while (from < to && isspace((unsigned char)*from))
         from++;
@@ -327,7 +332,8 @@ int problem_parse(const char *text, struct problem_line *line, char *error, size
         end = options;
     }
     if (!first || !tensors || tensors == first || !begins_tensors(tensors + 1, end))
-        return fail(&r, "a problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] | OPTIONS, not \"%.60s\"", text);
+        return fail(&r, "a problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] | OPTIONS, not \"%.60s\"",
+                    text);
     if (copy_field(&r, "modes string", text, first, line->modes, sizeof line->modes) ||
         copy_field(&r, "expression", first + 1, tensors, line->expression, sizeof line->expression))
         return 1;

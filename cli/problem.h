@@ -55,14 +55,23 @@ int problem_least_offset(const struct problem_tensor *tensor, int64_t *offset);
 int64_t problem_extent(const struct problem_tensor *tensor);
 int64_t problem_elements(const struct problem_tensor *tensor);
 
+/* The problems of a text file ("-" is the standard input): one a line; blank lines and lines that begin with '#' do
+ * not count. lines[i] points into text; both are from malloc. */
+struct problem_file {
+    char *text, **lines;
+    int count;
+};
+int problem_file_read(const char *path, struct problem_file *file, char *error, size_t error_size);
+void problem_file_free(struct problem_file *file);
+
 /* ---- memory ---- */
 
-/* One memory: guard, elements, guard. Outputs' memories also keep what they started with and what they should become. */
+/* One memory: guard, elements, guard. Outputs' memories also keep what they started with and what they should be. */
 struct problem_block {
-    unsigned char *base; /* first byte after the guard; null where this tensor lies in another's memory */
+    unsigned char *base;             /* first byte after the guard; null where this tensor lies in another's memory */
     unsigned char *start, *expected; /* copies with their guards; null where no output lies here */
-    size_t size;         /* bytes between the guards */
-    uint64_t hash;       /* of an input's bytes */
+    size_t size;                     /* bytes between the guards */
+    uint64_t hash;                   /* of an input's bytes */
 };
 
 struct problem_memory {
@@ -90,12 +99,12 @@ mf_status problem_run(mf_device *device, const struct problem_line *line, const 
 
 /* Where the outputs' memories differ from what is expected. */
 struct problem_difference {
-    int output;                  /* number of the output, or -1: outside of every output */
-    int64_t at[MF_MAX_RANK];     /* its position */
-    int tensor;                  /* output -1: in whose memory */
-    int64_t byte;                /* output -1: from the start of that memory */
-    int64_t count;               /* differing elements of that output (or bytes) */
-    char got[64], expected[64];  /* in hexadecimal and decimal */
+    int output;                 /* number of the output, or -1: outside of every output */
+    int64_t at[MF_MAX_RANK];    /* its position */
+    int tensor;                 /* output -1: in whose memory */
+    int64_t byte;               /* output -1: from the start of that memory */
+    int64_t count;              /* differing elements of that output (or bytes) */
+    char got[64], expected[64]; /* in hexadecimal and decimal */
 };
 
 /* 1 and the first difference, or 0. */

@@ -19,11 +19,23 @@
 /* Under AddressSanitizer even reading a guard is an error. */
 #ifdef HAS_ASAN
 #include <sanitizer/asan_interface.h>
-static void guard_close(unsigned char *at, size_t size) { __asan_poison_memory_region(at, size); }
-static void guard_open(unsigned char *at, size_t size) { __asan_unpoison_memory_region(at, size); }
+static void guard_close(unsigned char *at, size_t size)
+{
+    __asan_poison_memory_region(at, size);
+}
+static void guard_open(unsigned char *at, size_t size)
+{
+    __asan_unpoison_memory_region(at, size);
+}
 #else
-static void guard_close(unsigned char *at, size_t size) { (void)at, (void)size; }
-static void guard_open(unsigned char *at, size_t size) { (void)at, (void)size; }
+static void guard_close(unsigned char *at, size_t size)
+{
+    (void)at, (void)size;
+}
+static void guard_open(unsigned char *at, size_t size)
+{
+    (void)at, (void)size;
+}
 #endif
 
 /* The guard's bytes are NaN in every float type, so that what is read there shows. */
@@ -257,7 +269,9 @@ mf_status problem_plan(mf_device *device, const struct problem_line *line, const
 {
     DLTensor inputs[MF_MAX_INPUTS], outputs[MF_MAX_OUTPUTS];
     tensors(line, NULL, inputs, outputs);
-    mf_options options = {solver ? solver : line->solver[0] ? line->solver : NULL,
+    mf_options options = {solver            ? solver
+                          : line->solver[0] ? line->solver
+                                            : NULL,
                           line->as_written ? MF_ORDER_AS_WRITTEN : 0, threads ? threads : line->threads};
     return mf_plan_create(device, line->modes, line->expression, inputs, outputs, &options, plan);
 }

@@ -17,6 +17,7 @@ struct sketch {
     struct dice dice;
     struct problem_line *line;
     int reduces; /* the expression has reducers */
+    int plain;   /* what most people do: one operand, every mode once, reducers straight on it */
     int modes;
     int64_t size[SKETCH_MODES];
     int kept[SKETCH_MODES], has_plain[SKETCH_MODES]; /* some operand has it as a plain letter */
@@ -48,7 +49,8 @@ static void shuffle(struct sketch *s, int *items, int count)
 
 static int throw_mode_count(struct sketch *s)
 {
-    static const int counts[32] = {0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 6, 6, 7, 8, 8, 9};
+    static const int counts[32] = {0, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3,
+                                   3, 3, 3, 3, 4, 4, 4, 4, 5, 5, 6, 6, 7, 8, 8, 9};
     int count = counts[below(s, 32)];
     return count == 9 ? 9 + below(s, 24) : count;
 }
@@ -63,8 +65,8 @@ static int64_t throw_terms(struct sketch *s)
 /* Sizes with something on either side of every boundary a solver may have. */
 static int64_t throw_size(struct sketch *s, int64_t most)
 {
-    static const int64_t sizes[] = {1,    2,    3,    5,    7,    8,    13,    16,    31,     32,     33,
-                                    64,   100,  127,  128,  129,  255,  256,   257,   1000,   4095,   4096,
+    static const int64_t sizes[] = {1,    2,    3,    5,     7,     8,     13,     16,     31,     32,   33,
+                                    64,   100,  127,  128,   129,   255,   256,    257,    1000,   4095, 4096,
                                     4097, 8191, 8193, 10000, 12289, 65537, 100003, 524289, 1048577};
     int fitting = 0;
     while (fitting < (int)(sizeof sizes / sizeof sizes[0]) && sizes[fitting] <= most)
@@ -79,10 +81,19 @@ static int64_t throw_size(struct sketch *s, int64_t most)
     return sizes[percent(s, 45) ? fitting - 1 - below(s, top) : below(s, fitting)];
 }
 
+static int64_t about_root(int64_t n)
+{
+    int64_t root = 1;
+    while (root * root < n)
+        root *= 2;
+    return root;
+}
+
 static void choose_modes(struct sketch *s)
 {
     int order[SKETCH_MODES];
     s->reduces = percent(s, 78);
+    s->plain = s->reduces && percent(s, 35);
     s->modes = throw_mode_count(s);
     int64_t room = throw_terms(s);
     for (int m = 0; m < s->modes; m++) {
@@ -94,7 +105,8 @@ static void choose_modes(struct sketch *s)
     shuffle(s, order, s->modes);
     for (int i = 0; i < s->modes; i++) {
         int m = order[i], crowded = s->modes > 8 || (s->modes > 4 && percent(s, 40));
-        s->size[m] = throw_size(s, crowded && room > 3 ? 3 : room);
+        int64_t most = i + 1 < s->modes && percent(s, 65) ? about_root(room) << below(s, 3) : room;
+        s->size[m] = throw_size(s, crowded && room > 3 ? 3 : most < room ? most : room);
         room /= s->size[m];
     }
     if (s->modes && percent(s, 2))
@@ -133,6 +145,12 @@ static void shuffle_terms(struct sketch *s, int i)
 static void choose_operands(struct sketch *s)
 {
     static const int counts[10] = {1, 1, 1, 1, 1, 2, 2, 2, 3, 3};
+    if (s->plain) {
+        s->operands = 1;
+        for (int m = 0; m < s->modes; m++)
+            add_plain(s, 0, m);
+        return;
+    }
     int full = counts[below(s, 10)], extra = s->reduces && percent(s, 30) ? 1 + below(s, 2) : 0;
     s->operands = full + extra;
     for (int i = 0; i < s->operands; i++) {
@@ -144,8 +162,9 @@ static void choose_operands(struct sketch *s)
     for (int m = 0; m < s->modes; m++)
         for (int i = below(s, full), tries = 0; !s->has_plain[m] && tries < full; i = (i + 1) % full, tries++)
             add_plain(s, i, m);
-    if (s->modes && percent(s, 4)) /* a diagonal */
-        add_plain(s, below(s, full), below(s, s->modes));
+    int twice = s->modes ? below(s, s->modes) : 0;
+    if (s->modes && s->size[twice] < 300 && percent(s, 6)) /* a diagonal */
+        add_plain(s, below(s, full), twice);
     for (int i = 0; i < s->operands; i++)
         if (percent(s, 35))
             shuffle_terms(s, i);
@@ -175,7 +194,7 @@ static void make_window(struct sketch *s, int i, int d)
 
 static void choose_windows(struct sketch *s)
 {
-    if (!s->modes || !percent(s, 16))
+    if (!s->modes || s->plain || !percent(s, 18))
         return;
     for (int n = 1 + below(s, 2); n > 0; n--) {
         int i = below(s, s->operands);
@@ -189,7 +208,7 @@ static void choose_windows(struct sketch *s)
                 s->has_plain[s->term[i][d].mode[0]] = 1;
 }
 
-/* The extent of a dimension: a plain mode's size; for a window at least what it reaches, or less where it may be left. */
+/* The extent of a dimension: a plain mode's size; a window's reach, or less where it may be left. */
 static int64_t choose_extent(struct sketch *s, int i, struct term *t)
 {
     if (t->parts == 1 && t->offset == 0)
@@ -241,7 +260,7 @@ static void choose_layout(struct sketch *s, struct problem_tensor *t, int is_out
     problem_least_offset(t, &t->offset);
     if (percent(s, 35))
         t->offset += below(s, 10);
-    if (problem_extent(t) > 4000000 || problem_extent(t) < 0)
+    if (problem_extent(t) > 4 * problem_elements(t) + 20000 || problem_extent(t) < 0)
         problem_set_row_major(t);
 }
 
@@ -376,7 +395,8 @@ static void print_modes(const struct sketch *s)
         n += (size_t)snprintf(text + n, size - n, "%c", letters[s->output_mode[d]]);
     for (int m = 0; m < s->modes; m++)
         if (occurs[m] && !s->kept[m] && !s->has_plain[m])
-            n += (size_t)snprintf(text + n, size - n, "%s%c=%d", settings++ ? "," : " with ", letters[m], (int)s->size[m]);
+            n += (size_t)snprintf(text + n, size - n, "%s%c=%d", settings++ ? "," : " with ", letters[m],
+                                  (int)s->size[m]);
 }
 
 /* Which operand may stand where in the expression. */
@@ -401,6 +421,7 @@ static void choose_expression(struct sketch *s)
     m.dice = &s->dice;
     m.text = s->line->expression;
     m.size = 400;
+    m.plain = s->plain;
     describe_operands(s, &m);
     int count = counts[below(s, 12)];
     s->line->output_count = count;
@@ -414,20 +435,29 @@ static void choose_expression(struct sketch *s)
 
 static void choose_options(struct sketch *s)
 {
-    static const enum values_kind kinds[12] = {
-        VALUES_normal,   VALUES_normal, VALUES_normal, VALUES_normal,  VALUES_uniform, VALUES_integers,
-        VALUES_integers, VALUES_wide,   VALUES_wide,   VALUES_special, VALUES_special, VALUES_ties};
+    static const enum values_kind kinds[12] = {VALUES_normal,  VALUES_normal,   VALUES_normal,   VALUES_normal,
+                                               VALUES_uniform, VALUES_integers, VALUES_integers, VALUES_wide,
+                                               VALUES_wide,    VALUES_special,  VALUES_special,  VALUES_ties};
     s->line->seed = dice_bits(&s->dice) >> 40;
     s->line->data = percent(s, 3) ? VALUES_ones : kinds[below(s, 12)];
     s->line->as_written = percent(s, 12);
 }
 
-void random_problem(uint64_t seed, uint64_t number, struct problem_line *line)
+/* Two windows on one operand, or a diagonal, can make it larger than is worth while. */
+static int is_too_large(const struct problem_line *line)
+{
+    for (int i = 0; i < line->input_count; i++)
+        if (problem_elements(&line->tensor[i]) > 1 << 22)
+            return 1;
+    return 0;
+}
+
+static void sketch_problem(uint64_t seed, struct problem_line *line)
 {
     struct sketch s;
     memset(line, 0, sizeof *line);
     memset(&s, 0, sizeof s);
-    s.dice.seed = values_bits(seed, number);
+    s.dice.seed = seed;
     s.line = line;
     choose_modes(&s);
     choose_operands(&s);
@@ -436,4 +466,12 @@ void random_problem(uint64_t seed, uint64_t number, struct problem_line *line)
     print_modes(&s);
     choose_expression(&s);
     choose_options(&s);
+}
+
+void random_problem(uint64_t seed, uint64_t number, struct problem_line *line)
+{
+    uint64_t own = values_bits(seed, number);
+    do {
+        sketch_problem(own++, line);
+    } while (is_too_large(line));
 }

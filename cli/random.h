@@ -25,8 +25,8 @@ static inline int dice_percent(struct dice *d, int percent)
     return dice_below(d, 100) < percent;
 }
 
-/* Problem number `number` of this seed. Most have up to 5,000 terms (products of all mode sizes), a tenth up to 200,000, few
- * up to 2^21. A few are refused by the library, as they should be (means of nothing, say). */
+/* Problem number `number` of this seed. Most have up to 5,000 terms (products of all mode sizes), a tenth up to 200,000,
+ * few up to 2^21. A few are refused by the library, as they should be (means of nothing, say). */
 void random_problem(uint64_t seed, uint64_t number, struct problem_line *line);
 
 /* ---- random_expr.c ---- */
@@ -38,9 +38,10 @@ struct expr_maker {
     struct dice *dice;
     int operand_count;
     enum value_kind operand[MF_MAX_INPUTS];
-    int in_finish[MF_MAX_INPUTS]; /* has kept modes only and a checked window nowhere: may stand outside a reducer */
+    int in_finish[MF_MAX_INPUTS];   /* has kept modes only and a checked window nowhere: may stand outside a reducer */
     int finish_only[MF_MAX_INPUTS]; /* is kept for the finish part */
     int reducers;                   /* of the result that is being made */
+    int plain;                      /* reducers straight on operands */
     char *text;
     size_t size, length;
 };

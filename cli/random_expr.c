@@ -12,20 +12,21 @@ enum rule { SAME, NUMBER, FLOATS, TRUTHS, BITS };
 struct form {
     const char *before, *between; /* "(" "+", "min(" "," */
     int operands;
-    enum rule rule; /* BITS: integers in, the same out. NUMBER: bool becomes integer. FLOATS, TRUTHS: the result's kind */
+    enum rule
+        rule; /* BITS: integers in, the same out. NUMBER: bool becomes integer. FLOATS, TRUTHS: the result's kind */
 };
 
 static const struct form forms[] = {
-    {"(", "+", 2, SAME},       {"(", "*", 2, SAME},       {"(", "-", 2, NUMBER},     {"(", "/", 2, FLOATS},
-    {"(", "//", 2, NUMBER},    {"(", "%", 2, NUMBER},     {"(", "**", 2, NUMBER},    {"pow(", ",", 2, NUMBER},
-    {"(", "<", 2, TRUTHS},     {"(", "<=", 2, TRUTHS},    {"(", ">", 2, TRUTHS},     {"(", ">=", 2, TRUTHS},
-    {"(", "==", 2, TRUTHS},    {"(", "!=", 2, TRUTHS},    {"min(", ",", 2, SAME},    {"max(", ",", 2, SAME},
-    {"(", "&", 2, BITS},       {"(", "|", 2, BITS},       {"(", "^", 2, BITS},       {"(", "<<", 2, BITS},
-    {"(", ">>", 2, BITS},      {"(~", "", 1, BITS},       {"popcount(", "", 1, BITS}, {"(-", "", 1, NUMBER},
-    {"abs(", "", 1, NUMBER},   {"sign(", "", 1, NUMBER},  {"relu(", "", 1, NUMBER},  {"floor(", "", 1, NUMBER},
-    {"ceil(", "", 1, NUMBER},  {"trunc(", "", 1, NUMBER}, {"round(", "", 1, NUMBER}, {"sqrt(", "", 1, FLOATS},
-    {"exp(", "", 1, FLOATS},   {"log(", "", 1, FLOATS},   {"tanh(", "", 1, FLOATS},  {"sigmoid(", "", 1, FLOATS},
-    {"leaky(", "", 1, FLOATS}, {"leaky(", ",", 2, FLOATS}, {"isnan(", "", 1, TRUTHS}, {"isfinite(", "", 1, TRUTHS},
+    {"(", "+", 2, SAME},       {"(", "*", 2, SAME},        {"(", "-", 2, NUMBER},      {"(", "/", 2, FLOATS},
+    {"(", "//", 2, NUMBER},    {"(", "%", 2, NUMBER},      {"(", "**", 2, NUMBER},     {"pow(", ",", 2, NUMBER},
+    {"(", "<", 2, TRUTHS},     {"(", "<=", 2, TRUTHS},     {"(", ">", 2, TRUTHS},      {"(", ">=", 2, TRUTHS},
+    {"(", "==", 2, TRUTHS},    {"(", "!=", 2, TRUTHS},     {"min(", ",", 2, SAME},     {"max(", ",", 2, SAME},
+    {"(", "&", 2, BITS},       {"(", "|", 2, BITS},        {"(", "^", 2, BITS},        {"(", "<<", 2, BITS},
+    {"(", ">>", 2, BITS},      {"(~", "", 1, BITS},        {"popcount(", "", 1, BITS}, {"(-", "", 1, NUMBER},
+    {"abs(", "", 1, NUMBER},   {"sign(", "", 1, NUMBER},   {"relu(", "", 1, NUMBER},   {"floor(", "", 1, NUMBER},
+    {"ceil(", "", 1, NUMBER},  {"trunc(", "", 1, NUMBER},  {"round(", "", 1, NUMBER},  {"sqrt(", "", 1, FLOATS},
+    {"exp(", "", 1, FLOATS},   {"log(", "", 1, FLOATS},    {"tanh(", "", 1, FLOATS},   {"sigmoid(", "", 1, FLOATS},
+    {"leaky(", "", 1, FLOATS}, {"leaky(", ",", 2, FLOATS}, {"isnan(", "", 1, TRUTHS},  {"isfinite(", "", 1, TRUTHS},
     {"fma(", ",", 3, FLOATS},  {"where(", ",", 3, SAME},
 };
 
@@ -35,11 +36,10 @@ static const struct {
     enum rule rule;
     int index; /* the result is a position or a count */
 } reducers[] = {
-    {"sum(", NUMBER, 0},  {"sum(", NUMBER, 0},   {"sum(", NUMBER, 0},   {"prod(", NUMBER, 0},
-    {"min(", SAME, 0},    {"max(", SAME, 0},     {"max(", SAME, 0},     {"mean(", FLOATS, 0},
-    {"var(", FLOATS, 0},  {"std(", FLOATS, 0},   {"norm(", FLOATS, 0},  {"any(", TRUTHS, 0},
-    {"all(", TRUTHS, 0},  {"count(", NUMBER, 1}, {"argmin(", SAME, 1},  {"argmax(", SAME, 1},
-    {"and(", BITS, 0},    {"or(", BITS, 0},      {"xor(", BITS, 0},     {"logsumexp(", FLOATS, 0},
+    {"sum(", NUMBER, 0},  {"sum(", NUMBER, 0}, {"sum(", NUMBER, 0},  {"prod(", NUMBER, 0},  {"min(", SAME, 0},
+    {"max(", SAME, 0},    {"max(", SAME, 0},   {"mean(", FLOATS, 0}, {"var(", FLOATS, 0},   {"std(", FLOATS, 0},
+    {"norm(", FLOATS, 0}, {"any(", TRUTHS, 0}, {"all(", TRUTHS, 0},  {"count(", NUMBER, 1}, {"argmin(", SAME, 1},
+    {"argmax(", SAME, 1}, {"and(", BITS, 0},   {"or(", BITS, 0},     {"xor(", BITS, 0},     {"logsumexp(", FLOATS, 0},
 };
 
 enum { FORMS = sizeof forms / sizeof forms[0], REDUCERS = sizeof reducers / sizeof reducers[0] };
@@ -57,10 +57,14 @@ __attribute__((format(printf, 2, 3))) static void put(struct expr_maker *m, cons
 enum value_kind expr_kind_of_type(DLDataType dtype)
 {
     switch (dtype.code) {
-    case kDLInt: return KIND_SIGNED;
-    case kDLUInt: return dtype.bits == 64 ? KIND_U64 : KIND_UNSIGNED;
-    case 6: return KIND_TRUTH; /* DLPack's bool, which Debian's header lacks */
-    default: return KIND_FLOAT;
+    case kDLInt:
+        return KIND_SIGNED;
+    case kDLUInt:
+        return dtype.bits == 64 ? KIND_U64 : KIND_UNSIGNED;
+    case 6:
+        return KIND_TRUTH; /* DLPack's bool, which Debian's header lacks */
+    default:
+        return KIND_FLOAT;
     }
 }
 
@@ -81,10 +85,14 @@ static enum value_kind together(enum value_kind a, enum value_kind b)
 static enum value_kind result_kind(enum rule rule, enum value_kind kind)
 {
     switch (rule) {
-    case FLOATS: return KIND_FLOAT;
-    case TRUTHS: return KIND_TRUTH;
-    case NUMBER: return kind == KIND_TRUTH ? KIND_SIGNED : kind;
-    default: return kind;
+    case FLOATS:
+        return KIND_FLOAT;
+    case TRUTHS:
+        return KIND_TRUTH;
+    case NUMBER:
+        return kind == KIND_TRUTH ? KIND_SIGNED : kind;
+    default:
+        return kind;
     }
 }
 
@@ -169,7 +177,7 @@ static enum value_kind make_form(struct expr_maker *m, const struct form *form, 
         enum value_kind next;
         if (i)
             put(m, "%s", form->between);
-        if (i == 1 && form->operands == 2 && dice_percent(m->dice, 30))
+        if (i == 1 && form->operands == 2 && dice_percent(m->dice, m->operand_count > 1 ? 30 : 60))
             next = make_literal(m, kind);
         else if (form->rule == BITS)
             next = make_integer_tree(m, depth - 1, finish, reducing);
@@ -225,10 +233,11 @@ static enum value_kind make_reducer(struct expr_maker *m)
     enum value_kind kind;
     m->reducers++;
     put(m, "%s", reducers[r].name);
+    int depth = m->plain ? 0 : throw_depth(m->dice);
     if (reducers[r].rule == BITS)
-        kind = make_integer_tree(m, throw_depth(m->dice), 0, 0);
+        kind = make_integer_tree(m, depth, 0, 0);
     else
-        kind = make_tree(m, throw_depth(m->dice), 0, 0);
+        kind = make_tree(m, depth, 0, 0);
     if ((reducers[r].name[0] == 'v' || reducers[r].name[1] == 't') && dice_percent(m->dice, 40))
         put(m, ",%d", dice_below(m->dice, 3));
     put(m, ")");

@@ -252,7 +252,8 @@ static int shrink_operands(struct shrinker *s)
     int last = s->best->input_count - 1;
     const char *arrow = strstr(s->best->modes, "->"), *comma = arrow;
     for (const char *c = s->best->expression; *c; c++)
-        if (*c == 'a' + last && !isalnum((unsigned char)c[1]) && (c == s->best->expression || !isalnum((unsigned char)c[-1])))
+        if (*c == 'a' + last && !isalnum((unsigned char)c[1]) &&
+            (c == s->best->expression || !isalnum((unsigned char)c[-1])))
             return 0;
     if (last < 1 || !arrow)
         return 0;

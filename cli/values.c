@@ -18,13 +18,20 @@ const char *const values_kind_names[VALUES_COUNT] = {
 static int mantissa_bits(enum dtype type)
 {
     switch (type) {
-    case DT_f16: return 10;
-    case DT_bf16: return 7;
-    case DT_f32: return 23;
-    case DT_f64: return 52;
-    case DT_f8e4m3: return 3;
-    case DT_f8e5m2: return 2;
-    default: return -1;
+    case DT_f16:
+        return 10;
+    case DT_bf16:
+        return 7;
+    case DT_f32:
+        return 23;
+    case DT_f64:
+        return 52;
+    case DT_f8e4m3:
+        return 3;
+    case DT_f8e5m2:
+        return 2;
+    default:
+        return -1;
     }
 }
 
@@ -63,14 +70,22 @@ static uint64_t special_float(enum dtype type, unsigned number)
     uint64_t one = 1, sign = number & 1 ? one << (bits - 1) : 0;
     uint64_t unit = one << m, top = (one << (bits - 1)) - unit; /* all exponent bits: infinity, in f8e4m3 256 */
     switch (number >> 1) {
-    case 0: return sign;                                             /* 0, -0 */
-    case 1: return sign | 1;                                         /* the least denormal */
-    case 2: return sign | (unit - 1);                                /* the greatest denormal */
-    case 3: return sign | unit;                                      /* the least normal number */
-    case 4: return sign | (type == DT_f8e4m3 ? 0x7e : top - 1);      /* the greatest */
-    case 5: return sign | (type == DT_f8e4m3 ? 0x7d : top);          /* infinity */
-    case 6: return sign | (type == DT_f8e4m3 ? 0x7f : top + unit / 2); /* NaN */
-    default: return sign | (type == DT_f8e4m3 ? 0x7f : top + 1);     /* a NaN with another payload */
+    case 0:
+        return sign; /* 0, -0 */
+    case 1:
+        return sign | 1; /* the least denormal */
+    case 2:
+        return sign | (unit - 1); /* the greatest denormal */
+    case 3:
+        return sign | unit; /* the least normal number */
+    case 4:
+        return sign | (type == DT_f8e4m3 ? 0x7e : top - 1); /* the greatest */
+    case 5:
+        return sign | (type == DT_f8e4m3 ? 0x7d : top); /* infinity */
+    case 6:
+        return sign | (type == DT_f8e4m3 ? 0x7f : top + unit / 2); /* NaN */
+    default:
+        return sign | (type == DT_f8e4m3 ? 0x7f : top + 1); /* a NaN with another payload */
     }
 }
 
@@ -82,14 +97,22 @@ static uint64_t special_integer(enum dtype type, unsigned number)
     if (type == DT_bool)
         return bytes[number & 3];
     switch (number & 7) {
-    case 0: return 0;
-    case 1: return ~(uint64_t)0;
-    case 2: return top;
-    case 3: return top - 1;
-    case 4: return top + 1;
-    case 5: return ~(uint64_t)0 - 1;
-    case 6: return one << (number % (unsigned)bits);
-    default: return 1;
+    case 0:
+        return 0;
+    case 1:
+        return ~(uint64_t)0;
+    case 2:
+        return top;
+    case 3:
+        return top - 1;
+    case 4:
+        return top + 1;
+    case 5:
+        return ~(uint64_t)0 - 1;
+    case 6:
+        return one << (number % (unsigned)bits);
+    default:
+        return 1;
     }
 }
 
@@ -99,12 +122,18 @@ static int64_t integer_value(enum dtype type, enum values_kind kind, uint64_t bi
     if (type == DT_bool)
         return kind == VALUES_ones ? 1 : (int64_t)(bits >> 60 & 1);
     switch (kind) {
-    case VALUES_uniform: return (int64_t)(bits % 101);
-    case VALUES_integers: return (int64_t)(bits % 17) - (is_unsigned ? 0 : 8);
-    case VALUES_ones: return 1;
-    case VALUES_ties: return (int64_t)(bits % 3) - (is_unsigned ? 0 : 1);
-    case VALUES_wide: return (int64_t)(bits << 8) >> (8 + bits % 56);
-    default: return (int64_t)bits;
+    case VALUES_uniform:
+        return (int64_t)(bits % 101);
+    case VALUES_integers:
+        return (int64_t)(bits % 17) - (is_unsigned ? 0 : 8);
+    case VALUES_ones:
+        return 1;
+    case VALUES_ties:
+        return (int64_t)(bits % 3) - (is_unsigned ? 0 : 1);
+    case VALUES_wide:
+        return (int64_t)(bits << 8) >> (8 + bits % 56);
+    default:
+        return (int64_t)bits;
     }
 }
 
@@ -112,12 +141,18 @@ static double float_value(enum dtype type, enum values_kind kind, uint64_t bits)
 {
     int is_tiny = type == DT_f8e4m3 || type == DT_f8e5m2;
     switch (kind) {
-    case VALUES_uniform: return uniform(bits);
-    case VALUES_integers: return (double)((int64_t)(bits % 17) - 8);
-    case VALUES_wide: return wide(bits, is_tiny ? 6 : type == DT_f16 ? 10 : 20);
-    case VALUES_ones: return 1;
-    case VALUES_ties: return bits % 4 == 3 ? -0.0 : (double)((int64_t)(bits % 4) - 1);
-    default: return normal(bits);
+    case VALUES_uniform:
+        return uniform(bits);
+    case VALUES_integers:
+        return (double)((int64_t)(bits % 17) - 8);
+    case VALUES_wide:
+        return wide(bits, is_tiny ? 6 : type == DT_f16 ? 10 : 20);
+    case VALUES_ones:
+        return 1;
+    case VALUES_ties:
+        return bits % 4 == 3 ? -0.0 : (double)((int64_t)(bits % 4) - 1);
+    default:
+        return normal(bits);
     }
 }
 
@@ -153,7 +188,12 @@ static void store_bits(void *to, uint64_t bits, int size)
     uint8_t u8 = (uint8_t)bits;
     uint16_t u16 = (uint16_t)bits;
     uint32_t u32 = (uint32_t)bits;
-    memcpy(to, size == 1 ? (void *)&u8 : size == 2 ? (void *)&u16 : size == 4 ? (void *)&u32 : (void *)&bits, (size_t)size);
+    memcpy(to,
+           size == 1   ? (void *)&u8
+           : size == 2 ? (void *)&u16
+           : size == 4 ? (void *)&u32
+                       : (void *)&bits,
+           (size_t)size);
 }
 
 static uint64_t load_bits(const void *from, int size)
@@ -162,7 +202,11 @@ static uint64_t load_bits(const void *from, int size)
     uint16_t u16 = 0;
     uint32_t u32 = 0;
     uint64_t u64 = 0;
-    memcpy(size == 1 ? (void *)&u8 : size == 2 ? (void *)&u16 : size == 4 ? (void *)&u32 : (void *)&u64, from, (size_t)size);
+    memcpy(size == 1   ? (void *)&u8
+           : size == 2 ? (void *)&u16
+           : size == 4 ? (void *)&u32
+                       : (void *)&u64,
+           from, (size_t)size);
     return size == 1 ? u8 : size == 2 ? u16 : size == 4 ? u32 : u64;
 }
 
@@ -180,7 +224,8 @@ void values_fill(void *memory, DLDataType dtype, int64_t count, enum values_kind
         int number = kind == VALUES_special ? special_number(&choice, values_bits(bits, 1)) : -1;
         union value value = {.u64 = 0};
         if (number >= 0) {
-            store_bits(to, is_float ? special_float(type, (unsigned)number) : special_integer(type, (unsigned)number), size);
+            store_bits(to, is_float ? special_float(type, (unsigned)number) : special_integer(type, (unsigned)number),
+                       size);
         } else if (is_float) {
             value.f64 = float_value(type, kind, bits);
             mf_value_store(type, CLS_F64, value, to);

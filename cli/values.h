@@ -6,13 +6,13 @@
 #include <stdint.h>
 
 /* VALUES(name, what): the kinds of data. */
-#define VALUES_KINDS                                                                                                   \
-    VALUES(normal, "bell-shaped around 0; integers: every bit pattern")                                                \
-    VALUES(uniform, "0 to 1; integers: 0 to 100")                                                                      \
-    VALUES(integers, "-8 to 8; unsigned: 0 to 16")                                                                     \
-    VALUES(wide, "magnitudes from 2^-20 to 2^20 (8-bit floats: 2^-6 to 2^6)")                                          \
-    VALUES(special, "now and then NaN, infinities, -0, denormals, the greatest and least")                             \
-    VALUES(ones, "1")                                                                                                  \
+#define VALUES_KINDS                                                                       \
+    VALUES(normal, "bell-shaped around 0; integers: every bit pattern")                    \
+    VALUES(uniform, "0 to 1; integers: 0 to 100")                                          \
+    VALUES(integers, "-8 to 8; unsigned: 0 to 16")                                         \
+    VALUES(wide, "magnitudes from 2^-20 to 2^20 (8-bit floats: 2^-6 to 2^6)")              \
+    VALUES(special, "now and then NaN, infinities, -0, denormals, the greatest and least") \
+    VALUES(ones, "1")                                                                      \
     VALUES(ties, "-1, 0, -0 and 1")
 
 enum values_kind {
@@ -24,8 +24,8 @@ enum values_kind {
 
 extern const char *const values_kind_names[VALUES_COUNT];
 
-/* A counter-based generator: element number n of stream `seed`. (Steele, Lea, Flood: Fast splittable pseudorandom number
- * generators, 2014; the finaliser is Stafford's.) */
+/* A counter-based generator: element number n of stream `seed`. (Steele, Lea, Flood: Fast splittable pseudorandom
+ * number generators, 2014; the finaliser is Stafford's.) */
 static inline uint64_t values_bits(uint64_t seed, uint64_t n)
 {
     uint64_t z = seed + (n + 1) * 0x9e3779b97f4a7c15u;

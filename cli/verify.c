@@ -17,7 +17,8 @@ struct run {
     mf_status expected;
 };
 
-static enum finding_kind found(struct run *run, enum finding_kind kind, int device, const char *solver, mf_status status)
+static enum finding_kind found(struct run *run, enum finding_kind kind, int device, const char *solver,
+                               mf_status status)
 {
     struct finding *f = run->finding;
     f->kind = kind;
@@ -120,17 +121,18 @@ static void report_value(FILE *out, const struct problem_line *line, const struc
 {
     char name[8];
     if (d->output < 0) {
-        fprintf(out, "    byte %" PRId64 " of the memory of %s, which is no output's, became %s and was %s"
-                     " (%" PRId64 " such bytes)\n", d->byte, problem_tensor_name(d->tensor, name), d->got, d->expected,
-                d->count);
+        fprintf(out,
+                "    byte %" PRId64 " of the memory of %s, which is no output's, became %s and was %s"
+                " (%" PRId64 " such bytes)\n",
+                d->byte, problem_tensor_name(d->tensor, name), d->got, d->expected, d->count);
         return;
     }
     const struct problem_tensor *t = &line->tensor[MF_MAX_INPUTS + d->output];
     fprintf(out, "    %s[", problem_tensor_name(MF_MAX_INPUTS + d->output, name));
     for (int i = 0; i < t->ndim; i++)
         fprintf(out, "%s%" PRId64, i ? "," : "", d->at[i]);
-    fprintf(out, "] is %s and should be %s; %" PRId64 " of %" PRId64 " elements differ\n", d->got, d->expected, d->count,
-            problem_elements(t));
+    fprintf(out, "] is %s and should be %s; %" PRId64 " of %" PRId64 " elements differ\n", d->got, d->expected,
+            d->count, problem_elements(t));
 }
 
 void verify_report(FILE *out, const struct problem_line *line, const struct finding *finding)

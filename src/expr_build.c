@@ -385,7 +385,18 @@ static int reduce_extreme(struct program *program, enum fold fold, int arg)
 static int reduce_truth(struct program *program, enum fold fold, int arg)
 {
     arg = mf_node_truth(&program->map, arg);
-    return arg < 0 ? -1 : state_node(program, RED_FOLD, fold, arg, 0, program->map.node[arg].cls, DT_bool);
+    int state = arg < 0 ? -1 : state_node(program, RED_FOLD, fold, arg, 0, program->map.node[arg].cls, DT_bool);
+    if (state < 0)
+        return -1;
+    /* of no elements min is the greatest value and max the least: above 0 or not is 1 or 0 */
+    enum cls cls = program->finish.node[state].cls;
+    int zero = mf_node_integer(&program->finish, 0);
+    if (zero < 0 || (zero = mf_node_convert(&program->finish, zero, cls)) < 0)
+        return -1;
+    struct node node = blank(OP_lt, cls, DT_bool);
+    node.arg[0] = zero;
+    node.arg[1] = state;
+    return add_node(&program->finish, node);
 }
 
 static int reduce_bits(struct program *program, enum fold fold, const char *name, int arg)

@@ -112,6 +112,12 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     int item = mf_dtypes[type].size, contiguous = w->stride[w->loops - 1] == 1 && mf_walk_in_run(w, f, n);
     char *buffer = buffer_of(block, i);
     const void *raw = block->memory;
+    if (plan->windows) {
+        mf_window_gather(plan->windows, input, item, base, f, n, plan->direct[i] ? buffer : block->memory);
+        if (!plan->direct[i])
+            block->kernels->load[type](buffer, raw, n);
+        return buffer;
+    }
     if (contiguous)
         raw = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
     if (plan->direct[i] && contiguous && !block->copy_operands)

@@ -4,6 +4,7 @@
 
 #include "cpu.h"
 #include "walk.h"
+#include "window.h"
 
 /* Elements of a block: small enough that the processor overlaps one block's last kernel with the next one's first loads. */
 enum { BLOCK = 512 };
@@ -16,6 +17,7 @@ struct block_plan {
     int buffers;
     struct walk walk[MF_MAX_INPUTS];
     const enum dtype *types;
+    const struct nest *windows; /* operands are read through this nest's windows; null where none leaves its tensor */
 };
 
 /* roots: the nodes wanted. */

@@ -9,17 +9,18 @@
 
 #include <stdio.h>
 
-enum { GROUP_BYTES = 128 << 10, SPLIT_TILES = 16 };
+enum { GROUP_BYTES = 512 << 10, SPLIT_TILES = 16 };
 
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
-    int known = problem->program.reducer_count > 0 && problem->reduced_total > 0 && !problem->memory.window_count;
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        known = known && (problem->program.reducer[r].kind != RED_MOMENTS || plan->device->kernels->moments[0].rows) &&
-                (problem->program.reducer[r].kind != RED_LSE || plan->device->kernels->lse[0].rows) &&
-                (problem->program.reducer[r].kind != RED_ARG || plan->device->kernels->arg[0][0].rows);
-    return known;
+    if (!problem->program.reducer_count || !problem->reduced_total)
+        return 0;
+    /* an identity can stand for elements outside their windows, but not in a count, an index or a user's state */
+    for (int r = 0; problem->memory.window_count && r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind != RED_FOLD && problem->program.reducer[r].kind != RED_LSE)
+            return 0;
+    return 1;
 }
 
 static int same_order(const struct problem *problem)
@@ -42,18 +43,19 @@ static int wants_written(const struct reducer *reducer)
     return reducer->kind == RED_ARG || (reducer->kind == RED_USER && !reducer->user->is.commutative);
 }
 
-/* Whether reducer r's kernels can read rows of n elements of its argument from memory. */
+/* Whether reducer r's kernels can read rows of n elements (or their tiles) of its argument from memory. */
 static int reads_memory(const struct mf_plan *plan, const struct pass *pass, const struct reducer *reducer, int64_t n)
 {
     const struct node *node = &plan->problem.program.map.node[reducer->arg[0]];
     const struct kernels *k = plan->device->kernels;
-    if (node->op != OP_OPERAND || reducer->kind == RED_USER)
+    if (node->op != OP_OPERAND || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
     enum dtype type = plan->problem.in_type[node->index];
     const struct walk *walk = &pass->block.walk[node->index];
     int is_class = type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
-    int known = is_class || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows);
-    return known && walk->stride[walk->loops - 1] == 1 && walk->size[walk->loops - 1] % n == 0;
+    int known = is_class || (type != DT_bool && reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows);
+    int64_t run = walk->size[walk->loops - 1];
+    return known && walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
 }
 
 static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest *nest)
@@ -76,6 +78,7 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
         }
     }
     pass->evaluates = pass->root_count > 0;
+    pass->block.windows = nest->window_count ? nest : NULL;
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
 }
 
@@ -85,12 +88,14 @@ static void plan_sizes(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     int64_t item = problem->input_count ? mf_dtypes[problem->in_type[0]].size : 1;
     int64_t unit = data->elements < TILE ? TILE / data->elements : 1;
-    int64_t by_size = GROUP_BYTES / (data->elements * item), share = problem->kept_total / (4 * plan->threads);
+    int64_t by_size = GROUP_BYTES / item / data->elements, share = problem->kept_total / (4 * plan->threads);
     data->unit_rows = unit < BLOCK ? unit : BLOCK;
-    data->group = by_size < 1 ? 1 : by_size > BLOCK ? BLOCK : by_size;
-    if (data->group > share && problem->kept_total > 1)
-        data->group = share > 1 ? share : 1;
-    data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && problem->kept_total < 4 * plan->threads;
+    if (plan->threads > 1 && by_size > share)
+        by_size = share;
+    by_size = by_size < 1 ? 1 : by_size;
+    data->group = by_size > BLOCK ? BLOCK : by_size;
+    data->batch = (by_size + data->group - 1) / data->group;
+    data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * SPLIT_TILES && problem->kept_total < 4 * plan->threads;
     int64_t rows = data->unit_rows * (data->tiles > 1 ? TILE : data->elements);
     int64_t most = data->tiles > 1 ? TILE : data->elements;
     data->row_bytes = ((size_t)rows * 8 + 63) / 64 * 64;
@@ -102,7 +107,7 @@ static void plan_sizes(struct mf_plan *plan)
             data->states_bytes += ((size_t)data->tiles * mf_inner_state_size(reducer) + 63) / 64 * 64;
     }
     data->worker_bytes = mf_finish_memory(&data->finish, problem) + data->user_bytes +
-                         (data->split ? 0 : data->states_bytes);
+                         (data->windows ? 2 * data->row_bytes : 0) + (data->split ? 0 : data->states_bytes);
     for (int p = 0; p < data->pass_count; p++)
         data->worker_bytes += mf_block_memory(&data->pass[p].block) + (size_t)data->pass[p].root_count * data->row_bytes;
 }
@@ -115,6 +120,7 @@ static mf_status make(struct mf_plan *plan)
         return MF_ERROR_MEMORY;
     data->elements = problem->reduced_total;
     data->tiles = (data->elements + TILE - 1) / TILE;
+    data->windows = problem->memory.window_count > 0;
     int same = same_order(problem);
     for (int r = 0; r < problem->program.reducer_count; r++) {
         int second = !same && wants_written(&problem->program.reducer[r]);
@@ -165,6 +171,11 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
     memory += mf_finish_memory(&data->finish, &job->plan->problem);
     w->user = memory;
     memory += data->user_bytes;
+    if (data->windows) {
+        w->masked = memory;
+        w->valid = (uint8_t *)memory + data->row_bytes;
+        memory += 2 * data->row_bytes;
+    }
     if (data->tiles > 1 && !data->split) {
         lay_out_states(job->plan, memory, 1, &w->states);
         memory += data->states_bytes;
@@ -192,25 +203,35 @@ static void long_row(struct worker *w, int64_t o, int64_t i)
     mf_inner_join(w, &w->states, 0, i);
 }
 
+static void group_of_rows(struct worker *w, int64_t first, int64_t n)
+{
+    const struct inner_plan *data = w->inner;
+    if (data->windows)
+        memset(w->counts, 0, sizeof w->counts);
+    if (data->tiles > 1)
+        for (int64_t i = 0; i < n; i++)
+            long_row(w, first + i, i);
+    else
+        for (int64_t i = 0; i < n; i += data->unit_rows) {
+            int64_t rows = n - i < data->unit_rows ? n - i : data->unit_rows;
+            for (int p = 0; p < data->pass_count; p++)
+                mf_inner_rows(w, p, (first + i) * data->elements, rows, data->elements, i);
+        }
+    mf_finish_store(&w->finish, first, n, data->windows ? w->counts : NULL);
+}
+
+/* Groups t * batch ... */
 static void group_task(void *context, int64_t t, int number)
 {
     const struct job *job = context;
     const struct inner_plan *data = job->plan->data;
     struct worker w;
-    int64_t first = t * data->group, n = job->plan->problem.kept_total - first;
-    if (n > data->group)
-        n = data->group;
-    start_worker(&w, job, number, n);
-    if (data->tiles > 1)
-        for (int64_t i = 0; i < n; i++)
-            long_row(&w, first + i, i);
-    else
-        for (int64_t i = 0; i < n; i += data->unit_rows) {
-            int64_t rows = n - i < data->unit_rows ? n - i : data->unit_rows;
-            for (int p = 0; p < data->pass_count; p++)
-                mf_inner_rows(&w, p, (first + i) * data->elements, rows, data->elements, i);
-        }
-    mf_finish_store(&w.finish, first, n, NULL);
+    int64_t first = t * data->batch * data->group, last = first + data->batch * data->group;
+    if (last > job->plan->problem.kept_total)
+        last = job->plan->problem.kept_total;
+    start_worker(&w, job, number, last - first < data->group ? last - first : data->group);
+    for (int64_t o = first; o < last; o += data->group)
+        group_of_rows(&w, o, last - o < data->group ? last - o : data->group);
 }
 
 /* Tiles t * SPLIT_TILES ... of all rows together. */
@@ -246,7 +267,7 @@ static void run_split(struct job *job, int threads)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct inner_plan *data = plan->data;
-    int64_t kept = plan->problem.kept_total, tasks = (kept + data->group - 1) / data->group;
+    int64_t kept = plan->problem.kept_total, per_task = data->group * data->batch, tasks = (kept + per_task - 1) / per_task;
     int threads = data->split || tasks > plan->threads ? plan->threads : (int)tasks;
     struct job job = {plan, pointers, NULL, NULL};
     _Alignas(64) char small[40 << 10];

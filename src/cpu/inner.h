@@ -22,8 +22,10 @@ struct inner_plan {
     int64_t elements;           /* of one row: the reduced elements */
     int64_t tiles;              /* of one row */
     int64_t unit_rows;          /* rows that are evaluated at once (1 when a row has several tiles) */
-    int64_t group;              /* outputs of one task, at most BLOCK */
+    int64_t group;              /* outputs that are finished together, at most BLOCK */
+    int64_t batch;              /* groups of one task */
     int split;                  /* few long rows: their tiles are the tasks */
+    int windows;                /* some window may leave its tensor */
     size_t worker_bytes, user_bytes, row_bytes, states_bytes;
 };
 
@@ -41,6 +43,9 @@ struct worker {
     struct finish finish;
     char *rows[MAX_NODES]; /* a map node's evaluated rows */
     char *user;            /* states of a user's operation, one row or tile */
+    char *masked;          /* a reducer's rows with its identity where a window is outside */
+    uint8_t *valid;        /* which of the evaluated positions take part */
+    int64_t counts[BLOCK]; /* with windows: elements that took part, of each output of the group */
     struct tile_states states;
 };
 

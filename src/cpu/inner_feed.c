@@ -56,6 +56,36 @@ static int64_t straight_rows(const struct walk *walk, int item, const char *base
     return left < rows ? left : rows;
 }
 
+/* Counts the positions that take part, for rows of n elements of outputs i ... */
+static void count_valid(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i)
+{
+    mf_window_valid(w->inner->pass[p].nest, f, rows * n, w->valid);
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t count = 0;
+        for (int64_t e = 0; e < n; e++)
+            count += w->valid[row * n + e];
+        w->counts[i + row] += count;
+    }
+}
+
+/* Reducer r's n evaluated values with its identity where they take no part: combining with it changes nothing. */
+static char *mask(struct worker *w, int r, int64_t n)
+{
+    const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+    const char *rows = w->rows[reducer->arg[0]];
+    union value identity = mf_state_identity(reducer).v[0];
+    size_t size = mf_cls_size(reducer->cls);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(w->masked + (size_t)i * size, w->valid[i] ? rows + (size_t)i * size : (const char *)&identity, size);
+    return w->masked;
+}
+
+/* Where the evaluated values of reducer r's argument are. */
+static const char *evaluated(struct worker *w, int r, int64_t n)
+{
+    return w->inner->windows ? mask(w, r, n) : w->rows[w->plan->problem.program.reducer[r].arg[0]];
+}
+
 static char *part(struct worker *w, int r, int p, int64_t i, size_t size)
 {
     return (char *)w->finish.results.part[r][p] + (size_t)i * size;
@@ -123,6 +153,8 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
     const struct pass *pass = &w->inner->pass[p];
     if (pass->evaluates)
         evaluate(w, p, f, rows * n);
+    if (w->inner->windows)
+        count_valid(w, p, f, rows, n, i);
     for (int q = 0; q < pass->reducer_count; q++) {
         int r = pass->reducer[q];
         const struct reducer *reducer = &w->plan->problem.program.reducer[r];
@@ -134,7 +166,7 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
             continue;
         }
         if (!w->inner->straight[r]) {
-            struct source source = {w->rows[reducer->arg[0]], n, 0};
+            struct source source = {evaluated(w, r, rows * n), n, 0};
             fold_rows(w, r, &source, -1, rows, n, i);
             continue;
         }
@@ -175,6 +207,8 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
     const struct pass *pass = &w->inner->pass[p];
     if (pass->evaluates)
         evaluate(w, p, f, n);
+    if (w->inner->windows)
+        count_valid(w, p, f, 1, n, i);
     for (int q = 0; q < pass->reducer_count; q++) {
         int r = pass->reducer[q];
         const struct reducer *reducer = &w->plan->problem.program.reducer[r];
@@ -183,9 +217,11 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
             memcpy(w->states.of[r] + (size_t)t * mf_inner_state_size(reducer), w->user, reducer->user->is.state_size);
             continue;
         }
-        struct source source = {w->rows[reducer->arg[0]], n, 0};
+        struct source source = {NULL, n, 0};
         int operand, from = -1;
-        if (w->inner->straight[r]) {
+        if (!w->inner->straight[r]) {
+            source.x = evaluated(w, r, n);
+        } else {
             from = memory_type(w, r, &operand);
             straight_rows(&pass->block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
                           w->pointers->in[operand], f, 1, n, &source);

@@ -31,7 +31,7 @@ static int reads_memory(const struct mf_plan *plan, const struct reducer *reduce
         return 0;
     enum dtype type = problem->in_type[node->index];
     return is_class_type(type) ||
-           (reducer->kind == RED_FOLD && plan->device->kernels->fold_from[reducer->fold][type].chain);
+           (type != DT_bool && reducer->kind == RED_FOLD && plan->device->kernels->fold_from[reducer->fold][type].chain);
 }
 
 /* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no arg. */

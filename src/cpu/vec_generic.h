@@ -18,6 +18,6 @@
 #define vmin_f64 vlesser_f64
 #define vmax_f64 vgreater_f64
 
-#include "vec_narrow.h"
+#include "vec_plain.h"
 
 #endif

@@ -52,6 +52,6 @@ static inline vec_f64 vmax_f64(vec_f64 a, vec_f64 b)
     return (vec_f64)_mm_or_pd(_mm_max_pd((__m128d)a, (__m128d)b), _mm_cmpunord_pd((__m128d)a, (__m128d)a));
 }
 
-#include "vec_narrow.h"
+#include "vec_plain.h"
 
 #endif

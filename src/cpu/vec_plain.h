@@ -1,6 +1,6 @@
 /* What 16-byte vectors do in plain C on every machine: included by vec_generic.h and vec_sse2.h. */
-#ifndef MF_CPU_VEC_NARROW_H
-#define MF_CPU_VEC_NARROW_H
+#ifndef MF_CPU_VEC_PLAIN_H
+#define MF_CPU_VEC_PLAIN_H
 
 #define vmin_i32 vlesser_i32
 #define vmax_i32 vgreater_i32
