@@ -13,6 +13,11 @@ const char *const values_kind_names[VALUES_COUNT] = {
     VALUES_KINDS
 #undef VALUES
 };
+const char *const values_kind_whats[VALUES_COUNT] = {
+#define VALUES(name, what) what,
+    VALUES_KINDS
+#undef VALUES
+};
 
 /* Bits of the significand without the leading one; -1 for integers and bool. */
 static int mantissa_bits(enum dtype type)

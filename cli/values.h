@@ -22,7 +22,7 @@ enum values_kind {
         VALUES_COUNT
 };
 
-extern const char *const values_kind_names[VALUES_COUNT];
+extern const char *const values_kind_names[VALUES_COUNT], *const values_kind_whats[VALUES_COUNT];
 
 /* A counter-based generator: element number n of stream `seed`. (Steele, Lea, Flood: Fast splittable pseudorandom
  * number generators, 2014; the finaliser is Stafford's.) */

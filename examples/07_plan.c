@@ -32,7 +32,7 @@ static void *run(void *argument)
 /* The same record by the one-shot call must give the same bits. */
 static int agrees(mf_device *cpu, const DLTensor *layout, int r)
 {
-    float again[2][CHANNELS];
+    float again[2][CHANNELS] = {{0}};
     int64_t shape[1] = {CHANNELS};
     DLTensor in = *layout, out[2] = {mf_tensor(again[0], MF_F32, 1, shape), mf_tensor(again[1], MF_F32, 1, shape)};
     in.data = record[r];

@@ -317,7 +317,7 @@ static int float_arg(struct pool *pool, int arg, enum dtype *type)
     if (mf_cls_is_float(mf_dtypes[*type].cls))
         return arg;
     *type = DT_f64;
-    return mf_node_convert(pool, arg, CLS_F64);
+    return mf_node_cast(pool, arg, DT_f64);
 }
 
 static int reduce_sum(struct program *program, enum fold fold, int arg)
@@ -343,7 +343,7 @@ static int reduce_mean(struct program *program, int arg)
     arg = float_arg(&program->map, arg, &type);
     if (arg < 0)
         return -1;
-    int sum = state_node(program, RED_FOLD, FOLD_SUM, arg, 0, mf_dtypes[type].cls, type);
+    int sum = reduce_sum(program, FOLD_SUM, arg);
     return finish_map(program, OP_div, sum, count_node(program, sum, 0));
 }
 
@@ -465,7 +465,7 @@ static int reduce_by_id(struct program *program, enum reducer_id id, int arg, in
     case R_var: return reduce_var(program, arg, ddof, 0);
     case R_std: return reduce_var(program, arg, ddof, 1);
     case R_norm: return reduce_norm(program, arg);
-    case R_any: return reduce_truth(program, FOLD_MAX, arg);
+    case R_any: return state_node(program, RED_FOLD, FOLD_ANY, arg, 0, program->map.node[arg].cls, DT_bool);
     case R_all: return reduce_truth(program, FOLD_MIN, arg);
     case R_and: return reduce_bits(program, FOLD_AND, "and", arg);
     case R_or: return reduce_bits(program, FOLD_OR, "or", arg);

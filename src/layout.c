@@ -372,8 +372,9 @@ static mf_status check_pair(const struct problem *problem, int a, const char *pa
 
 static int near(const struct problem *problem, int a, const char *pa, int b, const char *pb)
 {
-    intptr_t distance = (intptr_t)((uintptr_t)pb - (uintptr_t)pa);
-    return problem->low[a] < distance + problem->high[b] && distance + problem->low[b] < problem->high[a];
+    __int128 distance = (intptr_t)((uintptr_t)pb - (uintptr_t)pa);
+    return problem->low[a] < problem->high[a] && problem->low[a] < distance + problem->high[b] &&
+           distance + problem->low[b] < problem->high[a];
 }
 
 mf_status mf_problem_check_overlap(const struct problem *problem, const void *const *inputs, void *const *outputs)

@@ -244,6 +244,11 @@ struct state mf_state_identity(const struct reducer *reducer)
     return state;
 }
 
+static int is_true(enum cls cls, union value x)
+{
+    return cls == CLS_F32 ? x.f32 != 0 : cls == CLS_F64 ? x.f64 != 0 : x.u64 != 0;
+}
+
 struct state mf_state_lift(const struct reducer *reducer, union value x, int64_t index)
 {
     struct state state;
@@ -252,12 +257,14 @@ struct state mf_state_lift(const struct reducer *reducer, union value x, int64_t
     state.n = reducer->kind == RED_ARG ? index : 1;
     if (reducer->kind == RED_LSE)
         state.v[1] = count_value(1, reducer->cls);
+    if (reducer->kind == RED_FOLD && reducer->fold == FOLD_ANY)
+        state.v[0] = count_value(is_true(reducer->cls, x), reducer->cls);
     return state;
 }
 
 static const enum op fold_ops[FOLD_COUNT] = {[FOLD_SUM] = OP_add, [FOLD_PROD] = OP_mul, [FOLD_MIN] = OP_min,
                                              [FOLD_MAX] = OP_max, [FOLD_AND] = OP_and,  [FOLD_OR] = OP_or,
-                                             [FOLD_XOR] = OP_xor};
+                                             [FOLD_XOR] = OP_xor, [FOLD_ANY] = OP_max};
 
 static union value apply2(enum op op, enum cls cls, union value a, union value b)
 {
@@ -268,11 +275,6 @@ static union value apply2(enum op op, enum cls cls, union value a, union value b
 static int is_nan(enum cls cls, union value x)
 {
     return cls == CLS_F32 ? x.f32 != x.f32 : cls == CLS_F64 ? x.f64 != x.f64 : 0;
-}
-
-static int is_true(enum cls cls, union value x)
-{
-    return cls == CLS_F32 ? x.f32 != 0 : cls == CLS_F64 ? x.f64 != 0 : x.u64 != 0;
 }
 
 /* The better value; of equal ones the smaller index. A NaN is better than every number. */

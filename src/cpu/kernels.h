@@ -12,8 +12,9 @@
 
 #include "../types.h"
 
-/* The folds whose state is one value of the class. min and max: a NaN sticks; which zero wins does not matter. */
-enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_COUNT };
+/* The folds whose state is one value of the class. min and max: a NaN sticks; which zero wins does not matter.
+ * any: 1 when some element is not 0 (a NaN is not), else 0; its states are such 0 and 1. */
+enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_ANY, FOLD_COUNT };
 
 /* acc[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32. */
 typedef void chain_fn(void *acc, const void *const *x, int64_t count, int64_t n);
@@ -69,7 +70,8 @@ enum {
 
 struct kernels {
     const char *name; /* "scalar", "sse2", "avx2", "avx512", "neon" */
-    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null) */
+    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null);
+                                                      * ANY: not CLS_I32 */
     struct moments_kernels moments[2];               /* CLS_F32, CLS_F64 */
     struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];            /* [0] argmin, [1] argmax */
