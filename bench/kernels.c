@@ -50,7 +50,7 @@ static const struct {
 #endif
 };
 
-static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor"};
+static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor", "any"};
 static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64", "i32"};
 static const int cls_bytes[CLS_COUNT] = {4, 8, 8, 8, 4};
 static const char *const dtype_name[DT_COUNT] = {
@@ -117,7 +117,7 @@ static int64_t pass_chain(const struct job *j)
         for (int64_t k = 0; k < j->count; k++)
             x[k] = data + (k * length + i) * j->bytes;
         if (j->what == CHAIN)
-            j->fold->chain(out1, x, j->count, j->n);
+            j->fold->chain(out1, out1, x, j->count, j->n);
         else if (j->what == MOMENTS_CHAIN)
             j->k->moments[j->which].chain(out1, out2, x, j->count, j->n, 0);
         else if (j->what == LSE_CHAIN)

@@ -1,4 +1,5 @@
 /* modefold info: what this build has and what this machine can use. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* modefold plan: what would run, and why. */
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,23 +45,18 @@ static int plan_inferred(struct job *job, const char *expression, const struct o
 static int is_tensor(const char *text)
 {
     const char *equals = text + (text[0] == 'o' && isdigit((unsigned char)text[1]) ? 2 : 1);
-    return islower((unsigned char)text[0]) && (*equals == '=' || (isdigit((unsigned char)*equals) && equals[1] == '=')) &&
-           strchr(equals, '[');
+    return islower((unsigned char)text[0]) &&
+           (*equals == '=' || (isdigit((unsigned char)*equals) && equals[1] == '=')) && strchr(equals, '[');
 }
 
-/* MODES EXPRESSION a=f32[...] ...: a problem line is put together, with outputs of rank 0 where none is written. */
+/* MODES EXPRESSION a=f32[...] ...: put together as a problem. */
 static int plan_tensors(struct job *job, const struct option_list *arguments)
 {
     struct problem_line *line = malloc(sizeof *line);
     char text[PROBLEM_TEXT], error[512];
-    int has_output = 0, results = mf_expression_outputs(arguments->item[1]);
     size_t n = (size_t)snprintf(text, sizeof text, "%s | %s |", job->modes, arguments->item[1]);
-    for (int i = 2; i < arguments->count && n < sizeof text; i++) {
+    for (int i = 2; i < arguments->count && n < sizeof text; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, " %s", arguments->item[i]);
-        has_output |= arguments->item[i][0] == 'o';
-    }
-    for (int k = 0; k < results && !has_output && n < sizeof text; k++)
-        n += (size_t)snprintf(text + n, sizeof text - n, k ? " o%d=f32[]" : " o=f32[]", k);
     int status = 0;
     if (!line || n >= sizeof text)
         status = complain(1, line ? "the problem is too long" : "out of memory");
@@ -74,8 +70,8 @@ static int plan_tensors(struct job *job, const struct option_list *arguments)
             operands.tensor[i] = problem_dltensor(&line->tensor[i]);
         for (int k = 0; k < line->output_count; k++)
             outputs[k] = problem_dltensor(&line->tensor[MF_MAX_INPUTS + k]);
-        status = has_output ? describe(job, line->expression, operands.tensor, outputs)
-                            : plan_inferred(job, line->expression, &operands);
+        status = line->output_count ? describe(job, line->expression, operands.tensor, outputs)
+                                    : plan_inferred(job, line->expression, &operands);
     }
     free(line);
     return status;
@@ -101,7 +97,7 @@ static int plan_problem(struct job *job, const char *text)
     int status = 0;
     if (!line)
         return complain(1, "out of memory");
-    if (problem_parse(text, line, error, sizeof error))
+    if (problem_parse(text, line, error, sizeof error) || problem_complete(job->device, line, error, sizeof error))
         status = complain(2, "%s", error);
     else if (problem_plan(job->device, line, job->solver, (int)job->threads, &plan) != MF_OK)
         status = complain_library();
@@ -117,20 +113,24 @@ int command_plan(int argc, char **argv)
     struct job job = {0};
     struct option_list arguments = {0};
     const struct option_spec specs[] = {
-        {"set", OPTION_TEXT, &job.set},          {"dtype", OPTION_TEXT, &job.dtype},
-        {"threads", OPTION_NUMBER, &job.threads}, {"solver", OPTION_TEXT, &job.solver},
-        {"device", OPTION_TEXT, &job.device_name}, {"order-as-written", OPTION_FLAG, &job.as_written},
+        {"set", OPTION_TEXT, &job.set},
+        {"dtype", OPTION_TEXT, &job.dtype},
+        {"threads", OPTION_NUMBER, &job.threads},
+        {"solver", OPTION_TEXT, &job.solver},
+        {"device", OPTION_TEXT, &job.device_name},
+        {"order-as-written", OPTION_FLAG, &job.as_written},
         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &arguments);
     if (!status && arguments.count != 1 && arguments.count < 3)
-        status = complain(2, "plan needs MODES, EXPRESSION and inputs, or one problem; 'modefold plan --help' has examples");
+        status =
+            complain(2, "plan needs MODES, EXPRESSION and inputs, or one problem; 'modefold plan --help' has examples");
     if (!status)
         status = device_open(job.device_name, job.threads, &job.device);
     if (!status && arguments.count > 1 && !(job.modes = modes_with_settings(arguments.item[0], job.set)))
         status = 1;
     if (!status)
-        status = arguments.count == 1            ? plan_problem(&job, arguments.item[0])
+        status = arguments.count == 1           ? plan_problem(&job, arguments.item[0])
                  : is_tensor(arguments.item[2]) ? plan_tensors(&job, &arguments)
                                                 : plan_files(&job, &arguments);
     free(job.modes);

@@ -211,11 +211,16 @@ int command_run(int argc, char **argv)
     if (!job)
         return complain(1, "out of memory");
     const struct option_spec specs[] = {
-        {"o", OPTION_MANY, &job->files},          {"output", OPTION_MANY, &job->files},
-        {"set", OPTION_TEXT, &job->set},          {"dtype", OPTION_TEXT, &job->dtype},
-        {"threads", OPTION_NUMBER, &job->threads}, {"solver", OPTION_TEXT, &job->solver},
-        {"device", OPTION_TEXT, &job->device_name}, {"order-as-written", OPTION_FLAG, &job->as_written},
-        {"json", OPTION_FLAG, &job->json},        {NULL, OPTION_FLAG, NULL},
+        {"o", OPTION_MANY, &job->files},
+        {"output", OPTION_MANY, &job->files},
+        {"set", OPTION_TEXT, &job->set},
+        {"dtype", OPTION_TEXT, &job->dtype},
+        {"threads", OPTION_NUMBER, &job->threads},
+        {"solver", OPTION_TEXT, &job->solver},
+        {"device", OPTION_TEXT, &job->device_name},
+        {"order-as-written", OPTION_FLAG, &job->as_written},
+        {"json", OPTION_FLAG, &job->json},
+        {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &arguments);
     if (!status)

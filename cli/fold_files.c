@@ -33,8 +33,10 @@ static int open_operand(const char *argument, struct array *array, DLTensor *ten
     } else {
         *tensor = *array->tensor;
         if (retyped && dtype.bits != tensor->dtype.bits) {
-            failed = complain(1, "%s has elements of %d bits and %s has %d; only types of the same size can be read as "
-                                 "each other", path, tensor->dtype.bits, mf_type_name(dtype), dtype.bits);
+            failed = complain(1,
+                              "%s has elements of %d bits and %s has %d; only types of the same size can be read as "
+                              "each other",
+                              path, tensor->dtype.bits, mf_type_name(dtype), dtype.bits);
         } else if (retyped) {
             tensor->dtype = dtype;
         }

@@ -6,8 +6,8 @@
 
 #include "array.h"
 
-/* Operands opened from "PATH" or "PATH:TYPE" (the raw bits read as another type of the same size). Messages are printed;
- * every function returns the exit status. */
+/* Operands opened from "PATH" or "PATH:TYPE" (the raw bits read as another type of the same size). Messages are
+ * printed; every function returns the exit status. */
 struct operands {
     int count;
     struct array array[MF_MAX_INPUTS];
@@ -23,8 +23,8 @@ int device_open(const char *name, int64_t threads, mf_device **device);
 /* The modes string with the settings of --set behind its own; from malloc, null after a message. set may be null. */
 char *modes_with_settings(const char *modes, const char *set);
 
-/* The outputs' common shape and each one's type: from dtypes ("f32" for all or "f32,i64" one each) or, when null, NumPy's
- * result types. */
+/* The outputs' common shape and each one's type: from dtypes ("f32" for all or "f32,i64" one each) or, when null,
+ * NumPy's result types. */
 struct results {
     int count, ndim;
     int64_t shape[MF_MAX_RANK];

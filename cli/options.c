@@ -44,9 +44,12 @@ static int set_number(const struct option_spec *spec, const char *argument, cons
     char *end;
     errno = 0;
     if (spec->kind == OPTION_NUMBER) {
-        long long number = strtoll(value, &end, 10);
-        if (end == value || *end || errno || number < 0)
+        int is_power = !strncmp(value, "2^", 2);
+        long long number = strtoll(is_power ? value + 2 : value, &end, 10);
+        if (end == value || *end || errno || number < 0 || (is_power && number > 62))
             return complain(2, "%s takes a whole number from 0 on, not \"%s\"", argument, value);
+        if (is_power)
+            number = 1ll << number;
         *(int64_t *)spec->to = number;
         return 0;
     }

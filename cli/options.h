@@ -9,7 +9,7 @@ enum { OPTION_LIST = 64 };
 enum option_kind {
     OPTION_FLAG,   /* to: int, becomes 1 */
     OPTION_TEXT,   /* to: const char * */
-    OPTION_NUMBER, /* to: int64_t, from 0 on */
+    OPTION_NUMBER, /* to: int64_t, from 0 on; 2^25 is understood */
     OPTION_REAL,   /* to: double, from 0 on */
     OPTION_MANY    /* to: struct option_list, one more */
 };

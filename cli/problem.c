@@ -344,9 +344,32 @@ int problem_parse(const char *text, struct problem_line *line, char *error, size
     if (read_list(&r, tensors + 1, end, read_tensor) ||
         (options && read_list(&r, options + 1, options_end, read_option)))
         return 1;
-    if (r.operands != line->input_count || results != line->output_count)
+    if (r.operands != line->input_count || (line->output_count && results != line->output_count))
         return fail(&r, "the problem has %d operands and %d outputs; its modes string has %d, its expression %d",
                     line->input_count, line->output_count, r.operands, results);
+    return 0;
+}
+
+int problem_complete(mf_device *device, struct problem_line *line, char *error, size_t error_size)
+{
+    DLTensor inputs[MF_MAX_INPUTS];
+    int results = mf_expression_outputs(line->expression);
+    struct reader r = {NULL, NULL, line, 0, error, error_size};
+    if (line->output_count)
+        return 0;
+    for (int i = 0; i < line->input_count; i++)
+        inputs[i] = problem_dltensor(&line->tensor[i]);
+    for (int k = 0; k < results; k++) {
+        struct problem_tensor *t = &line->tensor[MF_MAX_INPUTS + k];
+        if (mf_fold_shape(line->modes, line->input_count, inputs, &t->ndim, t->shape) != MF_OK ||
+            mf_fold_type(device, line->expression, line->input_count, inputs, k, &t->dtype) != MF_OK)
+            return fail(&r, "%s", mf_error());
+        t->item = t->dtype.bits / 8;
+        t->memory = MF_MAX_INPUTS + k;
+        if (problem_set_row_major(t))
+            return fail(&r, "output %d has more than 2^63 elements", k);
+    }
+    line->output_count = results;
     return 0;
 }
 

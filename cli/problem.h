@@ -7,7 +7,7 @@
  *              +OFFSET     elements from the start of the memory to position 0 (default: the least that is possible)
  *              @NAME       an output lies in the memory of this operand or earlier output
  *   options  seed=N (1)  data=KIND (normal; see values.h)  order=written  threads=N  solver=NAME
- *            The last field may be missing.
+ *            The last field may be missing; so may the outputs, where the fold's own are meant.
  *
  * Every function that returns int returns 0, or 1 with a sentence in error. */
 #ifndef MF_CLI_PROBLEM_H
@@ -40,7 +40,10 @@ struct problem_line {
     char solver[32]; /* "" where not given */
 };
 
+/* Outputs may be missing altogether; then output_count is 0 and problem_complete is to follow. */
 int problem_parse(const char *text, struct problem_line *line, char *error, size_t error_size);
+/* Gives a problem without outputs row-major ones, of the shape and (NumPy's) types that the fold has. */
+int problem_complete(mf_device *device, struct problem_line *line, char *error, size_t error_size);
 /* The line's text, which problem_parse reads back to the same; returns text. */
 char *problem_print(const struct problem_line *line, char *text, size_t size);
 

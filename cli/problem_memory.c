@@ -104,9 +104,21 @@ static void open_guards(const struct problem_block *block)
     guard_open(block->base + block->size, GUARD);
 }
 
-static int make_block(const struct problem_line *line, int t, size_t size, int with_copies, struct problem_block *block)
+/* Test data; not exact: after a million elements they come again, which is much faster and enough for timing. */
+static void fill(const struct problem_line *line, int t, const struct problem_block *block, int exact)
 {
     const struct problem_tensor *tensor = &line->tensor[t];
+    int64_t count = (int64_t)block->size / tensor->item, own = exact || count < 1 << 20 ? count : 1 << 20;
+    values_fill(block->base, tensor->dtype, own, line->data, values_bits(line->seed, (uint64_t)t));
+    for (int64_t done = own; done < count; done += own) {
+        int64_t n = count - done < own ? count - done : own;
+        memcpy(block->base + done * tensor->item, block->base, (size_t)(n * tensor->item));
+    }
+}
+
+static int make_block(const struct problem_line *line, int t, size_t size, int exact, int with_copies,
+                      struct problem_block *block)
+{
     block->size = size;
     block->base = allocate(size);
     if (with_copies) {
@@ -116,8 +128,7 @@ static int make_block(const struct problem_line *line, int t, size_t size, int w
     if (!block->base || (with_copies && (!block->start || !block->expected)))
         return 1;
     if (t < MF_MAX_INPUTS)
-        values_fill(block->base, tensor->dtype, (int64_t)size / tensor->item, line->data,
-                    values_bits(line->seed, (uint64_t)t));
+        fill(line, t, block, exact);
     else
         memset(block->base, UNWRITTEN_BYTE, size);
     if (with_copies)
@@ -147,7 +158,8 @@ int problem_memory_make(const struct problem_line *line, int for_comparison, str
             continue;
         struct problem_block *block = &memory->block[t];
         size_t size = (size_t)bytes[t], item = (size_t)line->tensor[t].item;
-        if (make_block(line, t, (size + item - 1) / item * item, for_comparison && written[t], block)) {
+        size = (size + item - 1) / item * item;
+        if (make_block(line, t, size, for_comparison, for_comparison && written[t], block)) {
             problem_memory_free(memory);
             return fail(error, error_size, "out of memory: a tensor needs %zu bytes", size);
         }

@@ -25,8 +25,8 @@ static inline int dice_percent(struct dice *d, int percent)
     return dice_below(d, 100) < percent;
 }
 
-/* Problem number `number` of this seed. Most have up to 5,000 terms (products of all mode sizes), a tenth up to 200,000,
- * few up to 2^21. A few are refused by the library, as they should be (means of nothing, say). */
+/* Problem number `number` of this seed. Most have up to 5,000 terms (products of all mode sizes), a tenth up to
+ * 200,000, few up to 2^21. A few are refused by the library, as they should be (means of nothing, say). */
 void random_problem(uint64_t seed, uint64_t number, struct problem_line *line);
 
 /* ---- random_expr.c ---- */

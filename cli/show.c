@@ -30,7 +30,9 @@ struct shower {
     FILE *out;
     const DLTensor *tensor;
     int64_t stride[32];
-    int shorten, width, column;
+    int shorten, column;
+    int width, left, right; /* of all elements; before the point, and from it on */
+    int scientific;         /* some element has an exponent: the points are not aligned */
 };
 
 static int is_float(DLDataType dtype)
@@ -74,8 +76,13 @@ static void measure(struct shower *s, int d, int64_t at)
     char text[TEXT];
     int gap;
     if (d == s->tensor->ndim) {
-        int width = (int)strlen(element_text(s, at, text));
+        int width = (int)strlen(element_text(s, at, text)), left = (int)strcspn(text, ".");
+        s->scientific |= is_float(s->tensor->dtype) && strchr(text, 'e');
         s->width = width > s->width ? width : s->width;
+        if (text[left]) {
+            s->left = left > s->left ? left : s->left;
+            s->right = width - left > s->right ? width - left : s->right;
+        }
         return;
     }
     for (int64_t i = 0; i < s->tensor->shape[d]; i = next_index(s, d, i, &gap))
@@ -85,6 +92,18 @@ static void measure(struct shower *s, int d, int64_t at)
 static void put(struct shower *s, const char *text, int width)
 {
     s->column += fprintf(s->out, "%*s", width, text);
+}
+
+/* The points of a column stand below each other; what has none (nan, integers) stands at the right. */
+static void put_element(struct shower *s, const char *text)
+{
+    int left = (int)strcspn(text, ".");
+    if (s->scientific || !text[left] || s->left + s->right < s->width) {
+        put(s, text, s->width);
+        return;
+    }
+    put(s, "", s->left - left);
+    s->column += fprintf(s->out, "%-*s", s->left + s->right - (s->left - left), text);
 }
 
 static void new_line(struct shower *s, int lines, int indent)
@@ -104,7 +123,7 @@ static void show_row(struct shower *s, int d, int64_t at)
             new_line(s, 1, d + 1);
         else if (i)
             put(s, " ", 0);
-        put(s, element_text(s, at + i * s->stride[d], text), s->width);
+        put_element(s, element_text(s, at + i * s->stride[d], text));
         i = next_index(s, d, i, &gap);
         if (gap)
             put(s, " ...", 0);
@@ -149,6 +168,7 @@ void show_array(FILE *out, const DLTensor *tensor)
         return;
     }
     measure(&s, 0, 0);
+    s.width = s.scientific || s.left + s.right < s.width ? s.width : s.left + s.right;
     show_level(&s, 0, 0);
     fputc('\n', out);
 }

@@ -253,8 +253,12 @@ static void shortest(enum dtype type, double value, const void *element, char *t
         snprintf(text, 64, "%.*g", digits, value);
         back.f64 = strtod(text, NULL);
         mf_value_store(type, CLS_F64, back, stored);
-        if (!memcmp(stored, element, (size_t)size))
-            return;
+        if (memcmp(stored, element, (size_t)size) != 0)
+            continue;
+        const char *exponent = strchr(text, 'e');
+        if (exponent && exponent[1] == '+' && strtol(exponent + 1, NULL, 10) < 16)
+            snprintf(text, 64, "%.0f", value); /* 2048, not 2.05e+03 */
+        return;
     }
 }
 

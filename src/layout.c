@@ -2,8 +2,6 @@
  * merged. (FFTW's tensor canonicalisation and NumPy's axis coalescing do the same for their problems.) */
 #include "layout.h"
 
-#include <stdlib.h>
-
 /* A tensor's strides in elements, row-major where it has none, and its reach in bytes. */
 static mf_status tensor_layout(const DLTensor *tensor, const char *what, int64_t item, int64_t *stride, int64_t *low,
                                int64_t *high)
@@ -23,7 +21,7 @@ static mf_status tensor_layout(const DLTensor *tensor, const char *what, int64_t
             return mf_fail(MF_ERROR_OVERFLOW, "%s: its shape has more than 2^63 - 1 elements (dimension %d is %lld)",
                            what, d, (long long)n);
     }
-    if (!mf_add(*high, item, high))
+    if (!mf_add(*high, item, high) || __builtin_sub_overflow(*high, *low, &count))
         return mf_fail(MF_ERROR_OVERFLOW, "%s reaches over more than 2^63 - 1 bytes", what);
     if (empty) {
         *low = *high = 0;
@@ -160,7 +158,7 @@ static mf_status add_outputs(const struct modes *modes, const DLTensor *outputs,
         MF_TRY(tensor_layout(&outputs[k], what, item, stride, &problem->low[MF_MAX_INPUTS + k],
                              &problem->high[MF_MAX_INPUTS + k]));
         for (int d = 0; d < outputs[k].ndim; d++)
-            bytes[d] = stride[d] * item;
+            bytes[d] = outputs[k].shape[d] > 1 ? stride[d] * item : 0;
         if (mf_set_overlaps_itself(outputs[k].ndim, outputs[k].shape, bytes, item))
             return mf_fail(MF_ERROR_OVERLAP, "%s overlaps itself: two of its elements share memory", what);
     }
@@ -229,7 +227,9 @@ static void sort_loops(int *order, int count, const int64_t *key)
 {
     for (int i = 1; i < count; i++)
         for (int j = i; j > 0; j--) {
-            uint64_t a = (uint64_t)llabs(key[order[j - 1]]), b = (uint64_t)llabs(key[order[j]]);
+            int64_t before = key[order[j - 1]], after = key[order[j]];
+            uint64_t a = before < 0 ? 0 - (uint64_t)before : (uint64_t)before;
+            uint64_t b = after < 0 ? 0 - (uint64_t)after : (uint64_t)after;
             if (a >= b)
                 break;
             int t = order[j];

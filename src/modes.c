@@ -321,8 +321,8 @@ static mf_status infer_window(const struct modes *modes, const struct mode_term 
     if (c <= 0)
         return mf_fail(MF_ERROR_SHAPE, "mode %c steps by %lld in its window, so its size must be given",
                        modes->letter[mode], (long long)c);
-    int64_t padding = low < 0 ? -low : 0;
-    if (!mf_add(extent, padding, &room) || !mf_add(room, -1, &room) || __builtin_sub_overflow(room, high, &room))
+    if (__builtin_sub_overflow(extent, low < 0 ? low : 0, &room) || !mf_add(room, -1, &room) ||
+        __builtin_sub_overflow(room, high, &room) || room == INT64_MAX)
         return mf_fail(MF_ERROR_OVERFLOW, "mode %c: its window over %lld elements does not fit in 63 bits",
                        modes->letter[mode], (long long)extent);
     size[mode] = room < 0 ? 0 : room / c + 1;

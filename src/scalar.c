@@ -255,8 +255,6 @@ struct state mf_state_lift(const struct reducer *reducer, union value x, int64_t
     memset(&state, 0, sizeof state);
     state.v[0] = x;
     state.n = reducer->kind == RED_ARG ? index : 1;
-    if (reducer->kind == RED_LSE)
-        state.v[1] = count_value(1, reducer->cls);
     if (reducer->kind == RED_FOLD && reducer->fold == FOLD_ANY)
         state.v[0] = count_value(is_true(reducer->cls, x), reducer->cls);
     return state;
@@ -306,12 +304,15 @@ static struct state merge_moments(enum cls cls, struct state a, struct state b)
     return a;
 }
 
-/* exp(x == m ? 0 : x - m): an infinite x that is its own maximum counts 1. */
+/* exp(x - m) for x <= m; of equal infinities anything, their sum is not looked at. */
 static union value exp_below(enum cls cls, union value x, union value m)
 {
-    union value zero = count_value(0, cls);
-    int same = is_true(cls, apply2(OP_eq, cls, x, m));
-    return mf_value_map(OP_exp, cls, same ? &zero : (union value[]){apply2(OP_sub, cls, x, m)});
+    union value d = apply2(OP_sub, cls, x, m);
+    if (cls == CLS_F32)
+        d.f32 = mf_exp_below_f32(d.f32);
+    else
+        d.f64 = mf_exp_below_f64(d.f64);
+    return d;
 }
 
 static struct state merge_lse(enum cls cls, struct state a, struct state b)

@@ -18,7 +18,7 @@ union value {
     int32_t i32;
 };
 
-static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor"};
+static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor", "any"};
 static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64", "i32"};
 static const int cls_bytes[CLS_COUNT] = {4, 8, 8, 8, 4};
 static const int dtype_bytes[DT_COUNT] = {
@@ -157,8 +157,24 @@ static union value combine_int(enum fold fold, union value a, union value b)
     return a;
 }
 
+/* 1 where a is not 0, of the class. */
+static union value truth(enum cls cls, union value a)
+{
+    const union value zero = {.u64 = 0};
+    const int is_true = is_nan(cls, a) || less(cls, a, zero) || less(cls, zero, a);
+    if (cls == CLS_F32)
+        a.f32 = (float)is_true;
+    else if (cls == CLS_F64)
+        a.f64 = is_true;
+    else
+        a.i64 = is_true;
+    return a;
+}
+
 static union value combine(enum fold fold, enum cls cls, union value a, union value b)
 {
+    if (fold == FOLD_ANY)
+        return less(cls, truth(cls, a), truth(cls, b)) ? truth(cls, b) : truth(cls, a);
     if (fold == FOLD_MIN || fold == FOLD_MAX) {
         if (is_nan(cls, a) || is_nan(cls, b))
             return is_nan(cls, a) ? a : b;
@@ -181,7 +197,7 @@ static union value fold_tile(enum fold fold, enum cls cls, const union value *x,
     for (int64_t h = LANES / 2; h >= 1; h /= 2)
         for (int64_t l = 0; l < h && l + h < n; l++)
             lane[l] = combine(fold, cls, lane[l], lane[l + h]);
-    return lane[0];
+    return fold == FOLD_ANY ? truth(cls, lane[0]) : lane[0];
 }
 
 /* Moments and logsumexp in double or float: the arithmetic of one class is T's. */
@@ -210,12 +226,9 @@ static struct state merge_moments(enum cls cls, struct state a, struct state b)
 /* exp(x == m ? 0 : x - m) */
 static union value exp_below(enum cls cls, union value x, union value m)
 {
-    union value e = {.u64 = 0};
     if (cls == CLS_F32)
-        e.f32 = mf_exp_f32(x.f32 == m.f32 ? 0 : x.f32 - m.f32);
-    else
-        e.f64 = mf_exp_f64(x.f64 == m.f64 ? 0 : x.f64 - m.f64);
-    return e;
+        return (union value){.f32 = mf_exp_below_f32(x.f32 - m.f32)};
+    return (union value){.f64 = mf_exp_below_f64(x.f64 - m.f64)};
 }
 
 static struct state merge_lse(enum cls cls, struct state a, struct state b)

@@ -40,8 +40,8 @@ static const uint64_t special_f16[] = {0x7e00, 0x7c00, 0xfc00, 0x8000, 0, 1, 0x8
 static const uint64_t special_bf16[] = {0x7fc0, 0x7f80, 0xff80, 0x8000, 0, 1, 0x8012, 0x007f, 0x7f7f};
 enum { SPECIALS = sizeof special_f64 / sizeof special_f64[0] };
 
-/* mode 0: numbers of moderate size; 1: a special one now and then; 2: specials but NaN and infinities; 3: -0.0 and 0.0;
- * 4: any bits (for 8 and 16 bits a mode of its own; the rest of the modes give integers any bits too, or small ones). */
+/* mode 0: numbers of moderate size; 1: a special one now and then; 2: specials but NaN and infinities;
+ * 3: -0.0 and 0.0 (integers: 0 and all ones); 4: any bits. Integers get any bits in the modes that say nothing. */
 static uint64_t random_element(struct type t, int mode)
 {
     const int is_float = t.cls == CLS_F32 || t.cls == CLS_F64;
@@ -185,10 +185,14 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
         fill_random(plain, acc, c.n);
         for (int64_t i = 0; i < c.n; i++) {
             want[i] = load(plain, acc, i);
+            if (op == FOLD_ANY) { /* its states are 0 and 1 */
+                want[i] = truth(t.cls, want[i]);
+                memcpy((char *)acc + i * cls_bytes[t.cls], &want[i], (size_t)cls_bytes[t.cls]);
+            }
             for (int64_t k = 0; k < c.count; k++)
                 want[i] = combine(op, t.cls, want[i], loaded[k * c.n + i]);
         }
-        fold->chain(acc, c.x, c.count, c.n);
+        fold->chain(acc, acc, c.x, c.count, c.n);
         int64_t i = 0;
         while (i < c.n && same(t.cls, load(plain, acc, i), want[i], op == FOLD_MIN || op == FOLD_MAX))
             i++;

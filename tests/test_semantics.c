@@ -260,7 +260,7 @@ static void test_casts(void)
           cast("f8e5m2(a)", MF_I64, &(int64_t){9}, MF_I64) == 8);
     const float half = 65520, tie = 1.00048828125f;
     const uint16_t want[2] = {0x7c00, 0x3c00};
-    uint16_t y;
+    uint16_t y = 0;
     DLTensor in = mf_tensor(&half, MF_F32, 0, NULL), out = mf_tensor(&y, MF_F16, 0, NULL);
     CHECK(mf_fold(cpu, "->", "a", &in, &out) == MF_OK && y == want[0]);
     in = mf_tensor(&tie, MF_F32, 0, NULL);

@@ -65,7 +65,6 @@ static void check_refusals(void)
     static const char *const bad[] = {
         "",
         "ij->i | sum(a)",
-        "ij->i | sum(a) | a=f32[2,3]",
         "ij->i | sum(a) | b=f32[2,3] o=f32[2]",
         "ij->i | sum(a) | a=f33[2,3] o=f32[2]",
         "ij->i | sum(a) | a=f32[2,3]:(1) o=f32[2]",

@@ -90,6 +90,8 @@ static void plan_sizes(struct mf_plan *plan)
     int64_t unit = data->elements < TILE ? TILE / data->elements : 1;
     int64_t by_size = GROUP_BYTES / item / data->elements, share = problem->kept_total / (4 * plan->threads);
     data->unit_rows = unit < BLOCK ? unit : BLOCK;
+    if (!data->pass[0].evaluates && !data->pass[1].evaluates && problem->program.reducer_count == 1)
+        data->unit_rows = BLOCK; /* the kernels read memory once, whatever the number of rows */
     if (plan->threads > 1 && by_size > share)
         by_size = share;
     by_size = by_size < 1 ? 1 : by_size;

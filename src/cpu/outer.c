@@ -4,7 +4,6 @@
  * few columns (down to 1) are fine when consecutive rows, or runs of a power of two up to 128 elements, lie together (strips).
  * Cost: every element once, read in pieces of a block's width; temporaries: one block of states for each tile. */
 #include "outer.h"
-#include "../scalar.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,7 +191,7 @@ static void plan_memory(struct mf_plan *plan)
     size_t reducers = (size_t)problem->program.reducer_count;
     if (data->tiles > 1)
         data->states_bytes = reducers * 2 * round64((size_t)(data->tiles * data->width) * 8);
-    data->worker_bytes = reducers * (2 * LEVELS + 1) * data->buffer_bytes + data->finish_bytes +
+    data->worker_bytes = reducers * 2 * LEVELS * data->buffer_bytes + data->finish_bytes +
                          (data->root_count ? mf_block_memory(&data->block) : 0) +
                          (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
     if (!data->split)
@@ -212,6 +211,9 @@ static mf_status make(struct mf_plan *plan)
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
+    data->pairs = data->strip == 1;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        data->pairs = data->pairs && problem->program.reducer[r].kind == RED_FOLD;
     mf_finish_plan(&data->finish, problem);
     plan_memory(plan);
     return MF_OK;
@@ -253,12 +255,6 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
         for (int l = 0; l < LEVELS; l++)
             for (int p = 0; p < 2; p++, memory += data->buffer_bytes)
                 c->buffer[r][l][p] = memory;
-        c->identity[r] = memory;
-        memory += data->buffer_bytes;
-        union value identity = mf_state_identity(&problem->program.reducer[r]).v[0];
-        size_t size = mf_cls_size(problem->program.reducer[r].cls);
-        for (int64_t i = 0; i < c->width * data->strip; i++)
-            memcpy(c->identity[r] + (size_t)i * size, &identity, size);
     }
     if (!data->root_count)
         return;

@@ -19,6 +19,7 @@ struct outer_plan {
     int from[MAX_REDUCERS];              /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS];  /* reducers folded lane by lane */
     int arg_count, arg[MAX_REDUCERS];    /* argmin, argmax: row by row */
+    int pairs;                           /* a chain of two rows is their combination: folds only, strips of one row */
     int64_t elements, tiles;             /* of one output */
     int64_t columns, width, blocks;      /* of the column loop, of one block, blocks of a column loop */
     int64_t strip;                       /* P, a power of two up to 128 */
@@ -37,7 +38,6 @@ struct columns {
     struct block block;
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */
     char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
-    char *identity[MAX_REDUCERS];          /* a strip of the fold's identity */
 };
 
 /* outer_lanes.c: folds elements e ... e+n-1 (n <= 4096) of every column; the states are in buffer[r][0] afterwards. */

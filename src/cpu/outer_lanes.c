@@ -17,15 +17,15 @@ static size_t value_size(const struct columns *c, int r)
     return mf_cls_size(c->plan->problem.program.reducer[r].cls);
 }
 
-/* The rows of elements e, e+128 ... of reducer r's argument; evaluated where they are not read straight. */
-static void find_rows(struct columns *c, int r, int64_t e, int64_t count, const void **x)
+/* The rows of elements e, e+gap ... of reducer r's argument; evaluated where they are not read straight. */
+static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_t gap, const void **x)
 {
     const struct problem *problem = &c->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[r];
     int node = reducer->arg[0], input = problem->program.map.node[node].index;
     for (int64_t k = 0; k < count; k++)
         if (c->outer->straight[r])
-            x[k] = c->base[input] + mf_walk_offset(&c->outer->row[input], e + k * LANES) *
+            x[k] = c->base[input] + mf_walk_offset(&c->outer->row[input], e + k * gap) *
                                         mf_dtypes[problem->in_type[input]].size;
         else
             x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
@@ -55,31 +55,29 @@ static void evaluate_rows(struct columns *c, int64_t e, int64_t count, int64_t g
     }
 }
 
-/* The chain of lane(s) l ... of the tile at e, into level `level`; returns how many elements it has. */
-static int64_t chain_lanes(struct columns *c, int64_t e, int64_t n, int64_t l, int level)
+/* The chain of elements e, e+gap ... into level `level`. */
+static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level)
 {
     const struct outer_plan *outer = c->outer;
     const struct kernels *k = c->kernels;
-    int64_t count = (n - l + LANES - 1) / LANES, width = c->width * outer->strip;
+    int64_t width = c->width * outer->strip;
     const void *x[MAX_CHAIN];
     if (outer->root_count)
-        evaluate_rows(c, e + l, count, LANES);
+        evaluate_rows(c, e, count, gap);
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q], from = outer->from[r];
         const struct reducer *reducer = &c->plan->problem.program.reducer[r];
         char **to = c->buffer[r][level];
-        find_rows(c, r, e + l, count, x);
+        find_rows(c, r, e, count, gap, x);
         if (reducer->kind == RED_FOLD) {
-            memcpy(to[0], c->identity[r], (size_t)width * value_size(c, r));
-            (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls]).chain(to[0], x, count,
-                                                                                                       width);
+            (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls]).chain(to[0], NULL, x,
+                                                                                                       count, width);
         } else if (reducer->kind == RED_MOMENTS) {
             k->moments[reducer->cls].chain(to[0], to[1], x, count, width, 0);
         } else {
             k->lse[reducer->cls].chain(to[0], to[1], x, count, width);
         }
     }
-    return count;
 }
 
 /* a = a o b for n states of every lane reducer; na and nb elements each. */
@@ -89,7 +87,7 @@ static void merge(struct columns *c, char *const *a, char *const *b, int r, int6
     const struct kernels *k = c->kernels;
     const void *x = b[0];
     if (reducer->kind == RED_FOLD)
-        k->fold[reducer->fold][reducer->cls].chain(a[0], &x, 1, n);
+        k->fold[reducer->fold][reducer->cls].chain(a[0], a[0], &x, 1, n);
     else if (reducer->kind == RED_MOMENTS)
         k->moments[reducer->cls].merge(a[0], a[1], na, b[0], b[1], nb, n);
     else
@@ -101,8 +99,16 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
 {
     const struct outer_plan *outer = c->outer;
     int64_t groups = LANES / outer->strip;
-    if (step == groups)
-        return chain_lanes(c, e, n, group * outer->strip, level);
+    if (step == groups) {
+        int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
+        chain_rows(c, e + lane, count, LANES, level);
+        return count;
+    }
+    if (outer->pairs && n <= LANES && group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */
+        int64_t count = group + step < n ? 2 : 1;
+        chain_rows(c, e + group, count, step, level);
+        return count;
+    }
     int64_t left = tree(c, e, n, group, 2 * step, level);
     if ((group + step) * outer->strip >= n)
         return left;
@@ -150,11 +156,7 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
-            for (int64_t k = 0; k < count; k++) {
-                const void *row[1];
-                find_rows(c, r, e + done + k, 1, row);
-                x[k] = outer->straight[r] ? row[0] : c->rows[reducer->arg[0]] + (size_t)k * outer->rows_bytes;
-            }
+            find_rows(c, r, e + done, count, 1, x);
             if (!done) {
                 memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
                 memset(to[1], 0, (size_t)c->width * 4);

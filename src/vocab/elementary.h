@@ -94,6 +94,19 @@ static inline float mf_exp_f32(float x)
     return x > 89.0f ? mf_bits_f32(0x7f800000u) : y;
 }
 
+/* exp(x) for x <= 0, for sums whose largest term is exp(0): terms below exp(-87), and NaN (of inf - inf, where the sum does
+ * not matter), give exp(-87), which is far below the sum's rounding. So nothing has to be selected afterwards, and the
+ * exponent can be added as an integer. exp_below(0) == 1 exactly. */
+static inline float mf_exp_below_f32(float x)
+{
+    x = x > -87.0f ? x : -87.0f;
+    float t = x * 1.44269502f + 12582912.0f;
+    float n = t - 12582912.0f;
+    float r = (x - n * 0.693145752f) - n * 1.42860677e-06f;
+    float p = mf_expm1_core_f32(r) + 1.0f;
+    return mf_bits_f32(mf_f32_bits(p) + (mf_f32_bits(t) << 23));
+}
+
 /* 0x3f3504f3 is sqrt(1/2): subtracting it makes the exponent field k for m in [sqrt(1/2), sqrt 2). */
 static inline float mf_log_f32(float x)
 {
@@ -171,6 +184,17 @@ static inline double mf_exp_f64(double x)
     double y = mf_exp_core_f64(x, 0.0);
     y = x < -746.0 ? 0.0 : y;
     return x > 710.0 ? mf_bits_f64(0x7ff0000000000000u) : y;
+}
+
+/* As in float. */
+static inline double mf_exp_below_f64(double x)
+{
+    x = x > -708.0 ? x : -708.0;
+    double t = x * 1.4426950408889634 + 6755399441055744.0;
+    double n = t - 6755399441055744.0;
+    double r = (x - n * 0.69314718055989033) - n * 5.4979230187083712e-14;
+    double p = mf_expm1_core_f64(r) + 1.0;
+    return mf_bits_f64(mf_f64_bits(p) + (mf_f64_bits(t) << 52));
 }
 
 /* Splits x > 0, finite, into 2^k m with m in [sqrt(1/2), sqrt 2): gives m, and k in *exponent. */

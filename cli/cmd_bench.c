@@ -1,0 +1,349 @@
+/* modefold bench: how fast, beside what the machine can do at best in the same run. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands.h"
+#include "fold_files.h"
+#include "limit.h"
+#include "lists.h"
+#include "options.h"
+#include "problem.h"
+#include "progress.h"
+#include "show.h"
+
+enum group { GROUP_reduce, GROUP_broadcast, GROUP_operations, GROUP_windows, GROUP_calls, GROUP_COUNT };
+
+static const char *const group_names[GROUP_COUNT] = {"reduce", "broadcast", "operations", "windows", "calls"};
+
+static const struct row {
+    enum group group;
+    const char *name, *modes, *expression, *shapes;
+} rows[] = {
+#define ROW(group, name, modes, expression, shapes) {GROUP_##group, name, modes, expression, shapes},
+#include "rows.def"
+#undef ROW
+};
+
+enum { ROWS = sizeof rows / sizeof rows[0], MOST_RUNS = 1001, FEWEST_RUNS = 7, STANDARD_ELEMENTS = 1 << 25 };
+
+struct job {
+    const char *rows, *types, *solver;
+    int64_t threads, elements, bytes;
+    double seconds; /* of one row */
+    int json, printed, one_shot;
+    mf_device *device;
+    int device_threads;
+    struct progress progress;
+    struct problem_line line;
+    double fold_time[MOST_RUNS], limit_time[MOST_RUNS];
+};
+
+/* What was measured of one problem. */
+struct result {
+    double fold, limit;   /* medians, seconds */
+    double read, written; /* bytes */
+    int runs;
+    char solver[32], limit_what[32];
+};
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median(double *values, int count)
+{
+    qsort(values, (size_t)count, sizeof *values, by_value);
+    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+}
+
+static void count_bytes(const struct problem_line *line, struct result *result)
+{
+    for (int i = 0; i < line->input_count; i++) {
+        DLTensor t = problem_dltensor(&line->tensor[i]);
+        result->read += tensor_bytes(&t);
+    }
+    for (int k = 0; k < line->output_count; k++) {
+        DLTensor t = problem_dltensor(&line->tensor[MF_MAX_INPUTS + k]);
+        result->written += tensor_bytes(&t);
+    }
+}
+
+/* One sample: so many executions, or one-shot calls. */
+static double run_fold(struct job *job, const mf_plan *plan, const struct problem_memory *memory, int times)
+{
+    const struct problem_line *line = &job->line;
+    const void *in[MF_MAX_INPUTS];
+    void *out[MF_MAX_OUTPUTS];
+    DLTensor inputs[MF_MAX_INPUTS], outputs[MF_MAX_OUTPUTS];
+    problem_pointers(line, memory, in, out);
+    for (int i = 0; i < line->input_count; i++) {
+        inputs[i] = problem_dltensor(&line->tensor[i]);
+        memcpy(&inputs[i].data, &in[i], sizeof in[i]);
+    }
+    for (int k = 0; k < line->output_count; k++) {
+        outputs[k] = problem_dltensor(&line->tensor[MF_MAX_INPUTS + k]);
+        outputs[k].data = out[k];
+    }
+    double start = seconds_now();
+    for (int i = 0; i < times; i++) {
+        mf_status status = job->one_shot ? mf_fold(job->device, line->modes, line->expression, inputs, outputs)
+                                         : mf_plan_execute(plan, in, out, NULL);
+        if (status != MF_OK)
+            return -1;
+    }
+    return (seconds_now() - start) / times;
+}
+
+/* Fold and limit take turns, so that both meet the same machine. */
+static int measure(struct job *job, const mf_plan *plan, const struct problem_memory *memory, struct limit *limit,
+                   struct result *result)
+{
+    double once = run_fold(job, plan, memory, 1);
+    if (once < 0)
+        return complain_library();
+    once = run_fold(job, plan, memory, 1);
+    int times = once > 2e-3 ? 1 : (int)(2e-3 / (once + 1e-9)) + 1;
+    limit_choose(limit);
+    double start = seconds_now();
+    int n = 0;
+    while (n < MOST_RUNS && (n < FEWEST_RUNS || seconds_now() - start < job->seconds)) {
+        job->fold_time[n] = run_fold(job, plan, memory, times);
+        job->limit_time[n++] = limit_run(limit);
+    }
+    result->runs = n;
+    result->fold = median(job->fold_time, n);
+    result->limit = median(job->limit_time, n);
+    snprintf(result->limit_what, sizeof result->limit_what, "%s", limit_what(limit));
+    snprintf(result->solver, sizeof result->solver, "%s", mf_plan_solver(plan));
+    return 0;
+}
+
+static int measure_line(struct job *job, struct result *result)
+{
+    struct problem_memory memory;
+    char error[512];
+    mf_plan *plan = NULL;
+    int status = 0;
+    memset(result, 0, sizeof *result);
+    if (problem_plan(job->device, &job->line, job->solver, 0, &plan) != MF_OK)
+        return complain_library();
+    if (problem_memory_make(&job->line, 0, &memory, error, sizeof error)) {
+        mf_plan_destroy(plan);
+        return complain(1, "%s", error);
+    }
+    count_bytes(&job->line, result);
+    struct limit *limit = limit_open(job->device_threads, (size_t)result->read, (size_t)result->written);
+    if (limit)
+        status = measure(job, plan, &memory, limit, result);
+    else
+        status =
+            complain(1, "out of memory: %.0f bytes are needed once more for the limit", result->read + result->written);
+    limit_close(limit);
+    problem_memory_free(&memory);
+    mf_plan_destroy(plan);
+    return status;
+}
+
+/* ---- output ---- */
+
+static void put_shapes(const struct problem_line *line, char *text, size_t size)
+{
+    size_t n = 0;
+    text[0] = 0;
+    for (int i = 0; i < line->input_count && n < size; i++) {
+        n += (size_t)snprintf(text + n, size - n, i ? " (" : "(");
+        for (int d = 0; d < line->tensor[i].ndim && n < size; d++)
+            n += (size_t)snprintf(text + n, size - n, "%s%" PRId64, d ? "," : "", line->tensor[i].shape[d]);
+        if (n < size)
+            n += (size_t)snprintf(text + n, size - n, ")");
+    }
+}
+
+static void put_header(const struct job *job)
+{
+    if (job->json)
+        return;
+    printf("%s; medians; GB/s of everything read and written once; the limit is plain loops over as many bytes\n",
+           mf_device_describe(job->device));
+    printf("%-12s %-7s %-20s %-26s %10s %8s %8s %6s  %-13s %s\n", "row", "type", "modes", "shapes", "time", "GB/s",
+           "limit", "ratio", "limit is", "solver");
+}
+
+static void put_time(double seconds, char *text, size_t size)
+{
+    if (seconds < 1e-5)
+        snprintf(text, size, "%.0f ns", seconds * 1e9);
+    else if (seconds < 1e-2)
+        snprintf(text, size, "%.1f us", seconds * 1e6);
+    else
+        snprintf(text, size, "%.2f ms", seconds * 1e3);
+}
+
+static void put_result(struct job *job, const char *name, const struct result *r)
+{
+    char shapes[128], time[32], text[PROBLEM_TEXT];
+    double bytes = r->read + r->written;
+    put_shapes(&job->line, shapes, sizeof shapes);
+    if (!job->json) {
+        put_time(r->fold, time, sizeof time);
+        printf("%-12s %-7s %-20s %-26s %10s %8.2f %8.2f %6.2f  %-13s %s\n", name,
+               mf_type_name(job->line.tensor[0].dtype), job->line.modes, shapes, time, bytes / r->fold * 1e-9,
+               bytes / r->limit * 1e-9, r->limit / r->fold, r->limit_what, r->solver);
+        fflush(stdout);
+        return;
+    }
+    printf("%s  {\"row\": ", job->printed++ ? ",\n" : "");
+    show_json_text(stdout, name);
+    printf(", \"type\": \"%s\", \"problem\": ", mf_type_name(job->line.tensor[0].dtype));
+    show_json_text(stdout, problem_print(&job->line, text, sizeof text));
+    printf(", \"seconds\": %.9f, \"gb_per_second\": %.3f, \"limit_gb_per_second\": %.3f, \"ratio\": %.4f, "
+           "\"limit\": \"%s\", \"bytes\": %.0f, \"runs\": %d, \"solver\": \"%s\", \"threads\": %d}",
+           r->fold, bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->limit / r->fold, r->limit_what, bytes, r->runs,
+           r->solver, job->device_threads);
+    fflush(stdout);
+}
+
+/* ---- rows ---- */
+
+/* A row's shapes as tensors of this type: "2048*,8 16" becomes "a=f32[4096,8] b=f32[16]". */
+static void row_tensors(const struct row *row, const char *type, double scale, char *text, size_t size)
+{
+    char name = 'a';
+    size_t n = (size_t)snprintf(text, size, "%c=%s[", name, type);
+    for (const char *at = row->shapes; *at && n + 32 < size; at++) {
+        if (*at == ' ') {
+            n += (size_t)snprintf(text + n, size - n, "] %c=%s[", ++name, type);
+        } else if (*at == ',') {
+            text[n++] = ',';
+        } else {
+            char *end;
+            double extent = (double)strtoll(at, &end, 10);
+            extent = *end == '*' ? extent * scale + 0.5 : extent;
+            n += (size_t)snprintf(text + n, size - n, "%.0f", extent < 1 ? 1 : (double)(int64_t)extent);
+            at = *end == '*' ? end : end - 1;
+        }
+    }
+    snprintf(text + n, size - n, "]");
+}
+
+static int bench_text(struct job *job, const char *name, const char *text)
+{
+    struct result result;
+    char error[512];
+    if (problem_parse(text, &job->line, error, sizeof error) ||
+        problem_complete(job->device, &job->line, error, sizeof error))
+        return complain(2, "%s", error);
+    progress_say(&job->progress, "measuring %s", name);
+    int status = measure_line(job, &result);
+    if (!status) {
+        progress_end(&job->progress);
+        put_result(job, name, &result);
+        progress_start(&job->progress, "measuring");
+    }
+    return status;
+}
+
+static int bench_row(struct job *job, const struct row *row, const char *type)
+{
+    char tensors[512], text[1024];
+    DLDataType dtype;
+    if (!list_type_named(type, &dtype))
+        return complain(2, "--dtype: there is no type \"%s\"; 'modefold info' lists them", type);
+    double elements = job->bytes ? (double)job->bytes * 8 / dtype.bits : (double)job->elements;
+    row_tensors(row, type, elements / STANDARD_ELEMENTS, tensors, sizeof tensors);
+    snprintf(text, sizeof text, "%s | %s | %s", row->modes, row->expression, tensors);
+    job->one_shot = row->group == GROUP_calls;
+    return bench_text(job, row->name, text);
+}
+
+/* Whether --rows asks for this row: "all", groups, names. */
+static int is_wanted(const char *wanted, const struct row *row)
+{
+    size_t length;
+    const char *names[3] = {"all", group_names[row->group], row->name};
+    for (const char *at = wanted; *at; at += length + (at[length] == ',')) {
+        length = strcspn(at, ",");
+        for (int i = 0; i < 3; i++)
+            if (strlen(names[i]) == length && !strncmp(names[i], at, length))
+                return 1;
+    }
+    return 0;
+}
+
+static int bench_rows(struct job *job)
+{
+    int status = 0, any = 0;
+    for (const char *type = job->types; type && !status;) {
+        char name[16];
+        const char *comma = strchr(type, ',');
+        snprintf(name, sizeof name, "%.*s", (int)(comma ? comma - type : 15), type);
+        for (int r = 0; r < ROWS && !status; r++)
+            if (is_wanted(job->rows, &rows[r])) {
+                any = 1;
+                status = bench_row(job, &rows[r], name);
+            }
+        type = comma ? comma + 1 : NULL;
+    }
+    if (!status && !any)
+        return complain(2,
+                        "--rows takes all, reduce, broadcast, operations, windows, calls or names of rows, not \"%s\"",
+                        job->rows);
+    return status;
+}
+
+static int bench(struct job *job, const struct option_list *problems)
+{
+    int status = 0;
+    put_header(job);
+    if (job->json)
+        printf("[\n");
+    progress_start(&job->progress, "measuring");
+    for (int i = 0; i < problems->count && !status; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", i + 1);
+        status = bench_text(job, name, problems->item[i]);
+    }
+    if (!problems->count)
+        status = bench_rows(job);
+    progress_end(&job->progress);
+    if (job->json)
+        printf("\n]\n");
+    return status;
+}
+
+int command_bench(int argc, char **argv)
+{
+    struct option_list problems = {0};
+    const char *device = NULL;
+    struct job *job = calloc(1, sizeof *job);
+    if (!job)
+        return complain(1, "out of memory");
+    job->rows = "all";
+    job->types = "f32";
+    job->seconds = 0.5;
+    job->elements = STANDARD_ELEMENTS;
+    const struct option_spec specs[] = {
+        {"rows", OPTION_TEXT, &job->rows},         {"dtype", OPTION_TEXT, &job->types},
+        {"threads", OPTION_NUMBER, &job->threads}, {"elements", OPTION_NUMBER, &job->elements},
+        {"bytes", OPTION_NUMBER, &job->bytes},     {"seconds", OPTION_REAL, &job->seconds},
+        {"solver", OPTION_TEXT, &job->solver},     {"device", OPTION_TEXT, &device},
+        {"json", OPTION_FLAG, &job->json},         {NULL, OPTION_FLAG, NULL},
+    };
+    int status = options_parse(argc, argv, specs, &problems);
+    if (!status && job->elements > (int64_t)1 << 40)
+        status = complain(2, "--elements is more than 2^40");
+    if (!status)
+        status = device_open(device, job->threads, &job->device);
+    if (!status) {
+        job->device_threads = 1;
+        sscanf(mf_device_describe(job->device), "cpu: %d", &job->device_threads);
+        status = bench(job, &problems);
+    }
+    mf_device_close(job->device);
+    free(job);
+    return status;
+}

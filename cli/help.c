@@ -1,0 +1,139 @@
+/* What --help prints: examples first. docs/modefold.1 says the same at length. */
+#include <stddef.h>
+#include <string.h>
+
+#include "commands.h"
+
+static const char general[] =
+    "modefold folds tensors: reductions, broadcasts, contractions and windows, in one call\n"
+    "\n"
+    "  modefold run 'ij->i' 'sum(a)' x.npy                       the sum of every row\n"
+    "  modefold run 'nchw->c' 'mean(a); var(a)' x.npy            two results in one pass\n"
+    "  modefold run '(2h+i)(2w+j)c->hwc' 'max(a)' in.png -o out.png --set i=2,j=2\n"
+    "  modefold plan 'ij,j->ij' 'a+b' a=f32[1000,20] b=f32[20]   what would run, and why\n"
+    "  modefold demo                                             what it can do, checked and timed\n"
+    "\n"
+    "  run      folds files (.npy, PNG, JPEG) into files or text\n"
+    "  plan     says what would run, and why\n"
+    "  verify   compares every solver with the reference, bit for bit\n"
+    "  bench    measures, beside the limit of the machine\n"
+    "  demo     ten folds of large arrays, each checked against plain loops\n"
+    "  info     what this build has: types, reducers, maps, solvers, instruction sets\n"
+    "\n"
+    "  modefold SUBCOMMAND --help    examples and options of a subcommand\n"
+    "  modefold --version\n"
+    "  man modefold                  modes and expressions in full\n";
+
+static const char run[] =
+    "modefold run MODES EXPRESSION INPUT... [options]\n"
+    "\n"
+    "  modefold run 'ij->i' 'sum(a)' x.npy                     print the sums of the rows\n"
+    "  modefold run 'ij->j' 'mean(a); max(a)' x.npy            two results in one pass\n"
+    "  modefold run 'ij,j->ij' 'a-b' x.npy mean.npy -o y.npy   broadcast, into a file\n"
+    "  modefold run 'ik,kj->ij' 'sum(a*b)' a.npy b.npy -o c.npy --dtype f32\n"
+    "  modefold run '(i+j)->i' 'mean(a)' x.npy --set j=32      all runs of 32\n"
+    "  modefold run '(2h+i)(2w+j)c->hwc' 'max(a)' in.jpg -o half.png --set i=2,j=2\n"
+    "  modefold run 'i->' 'sum(a)' raw.npy:bf16                the same bits read as another type\n"
+    "\n"
+    "  -o, --output FILE   where a result goes, once for each result (.npy; .png for pictures; - is the standard\n"
+    "                      output). Without it results are printed. Files appear whole or not at all.\n"
+    "  --set i=2,j=2       sizes of modes that occur in windows only\n"
+    "  --dtype TYPE        the results' type, or one for each: f32,i64 (default: NumPy's)\n"
+    "  --threads N         1 to 256 (default: all cores this process may use)\n"
+    "  --solver NAME       this one or none; 'modefold info' lists them\n"
+    "  --device NAME       cpu or cpu:N\n"
+    "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
+    "  --json              shape, type, time, GB/s, solver, and the data of small results, as JSON\n"
+    "\n"
+    "An input is a .npy file (C or Fortran order, either byte order), a PNG or JPEG picture (height x width x "
+    "channel,\n"
+    "u8), or - for the standard input.\n";
+
+static const char plan[] =
+    "modefold plan MODES EXPRESSION INPUT... [options]\n"
+    "modefold plan MODES EXPRESSION a=TYPE[SHAPE] ... [o=TYPE[SHAPE] ...] [options]\n"
+    "modefold plan 'PROBLEM' [options]\n"
+    "\n"
+    "  modefold plan 'zyx->y' 'sum(a)' a=f32[512,8,4096]\n"
+    "  modefold plan 'ij->j' 'max(a)' 'a=f32[100,200]:(1,100)'     strides in elements\n"
+    "  modefold plan 'ij->i' 'sum(a)' x.npy --threads 1\n"
+    "  modefold plan 'ij->i | sum(a) | a=f32[4,5]'\n"
+    "\n"
+    "  --set i=2,j=2   --dtype TYPE   --threads N   --solver NAME   --device NAME   --order-as-written\n"
+    "                  as for run; --dtype does not go with outputs that are written out\n";
+
+static const char verify[] =
+    "modefold verify [PROBLEM...] [options]\n"
+    "\n"
+    "  modefold verify --count 100000                          random problems\n"
+    "  modefold verify --seconds 60 --seed 7                   as many as fit into a minute\n"
+    "  modefold verify --file tests/problems.txt\n"
+    "  modefold verify 'ij->i | sum(a) | a=f32[40,50]:(1,40) o=f32[40] | data=special seed=3'\n"
+    "\n"
+    "  --count N      how many random problems (10,000)\n"
+    "  --seed S       which ones (1); the same on every machine\n"
+    "  --seconds T    stop after so long\n"
+    "  --solver NAME  only this one; \"automatic\" is the library's own choice\n"
+    "  --device NAME  cpu or cpu:N\n"
+    "  --file FILE    problems from a file, one a line; # begins a comment\n"
+    "\n"
+    "Every solver that applies, and the library's own choice, must give the reference's bits and write nothing else. "
+    "A\n"
+    "difference is printed as its problem, the element and both values, then made smaller. Exit status 1 if there is "
+    "one.\n"
+    "\n"
+    "A problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] ... | OPTIONS\n"
+    "  tensors  :(STRIDES) +OFFSET, in elements; o=f32[8]@a lies in the memory of a; without outputs: the fold's own\n"
+    "  options  seed=N data=KIND order=written threads=N solver=NAME; 'modefold info' lists the kinds of data\n";
+
+static const char bench[] =
+    "modefold bench [PROBLEM...] [options]\n"
+    "\n"
+    "  modefold bench                                      every row, float32, 2^25 elements\n"
+    "  modefold bench --rows reduce --dtype f32,f64,bf16 --threads 1\n"
+    "  modefold bench --rows seg32,nchw.bn --seconds 2\n"
+    "  modefold bench 'ij->j | logsumexp(a) | a=f32[4096,4096]'\n"
+    "\n"
+    "  --rows LIST    all, or some of: reduce, broadcast, operations, windows, calls, names of rows\n"
+    "  --dtype LIST   types (f32)\n"
+    "  --elements N   of a row's largest operand (2^25)\n"
+    "  --bytes N      the same in bytes\n"
+    "  --seconds T    for each row (0.5)\n"
+    "  --threads N    --solver NAME   --device NAME   as for run\n"
+    "  --json\n"
+    "\n"
+    "Medians after a warm-up. GB/s counts every byte read or written once. The limit is a plain read of as many bytes "
+    "with\n"
+    "the widest vectors, or the best plain copy (and read, or fill) where more than 1 % of the bytes are written, "
+    "measured\n"
+    "in turns with the fold. ratio = GB/s / limit. The row of calls shows the time of one mf_fold call.\n";
+
+static const char demo[] = "modefold demo [--threads N]\n"
+                           "\n"
+                           "Ten folds of large arrays, each checked against plain loops, timed beside a plain read or "
+                           "copy of as many bytes, and\n"
+                           "repeated with every instruction set of this machine: the bits must be the same. Needs 1 GB "
+                           "of memory, and less than a\n"
+                           "minute on two cores. Exit status 1 if anything is wrong.\n";
+
+static const char info[] = "modefold info [--device NAME]\n"
+                           "\n"
+                           "The version, the device, instruction sets, types, reducers, maps, solvers, kinds of test "
+                           "data, and the environment\n"
+                           "variables in force.\n";
+
+static const struct {
+    const char *name, *text;
+} texts[] = {
+    {"run", run}, {"plan", plan}, {"verify", verify}, {"bench", bench}, {"demo", demo}, {"info", info},
+};
+
+const char *help_text(const char *name)
+{
+    if (!name)
+        return general;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        if (!strcmp(texts[i].name, name))
+            return texts[i].text;
+    return NULL;
+}

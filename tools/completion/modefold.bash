@@ -1,0 +1,34 @@
+# bash completion for modefold
+_modefold()
+{
+    local word=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} options
+    local types='f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool'
+    COMPREPLY=()
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W 'run plan verify bench demo info help --help --version' -- "$word"))
+        return
+    fi
+    case $previous in
+    --dtype) COMPREPLY=($(compgen -W "$types" -- "$word")); return ;;
+    --solver) COMPREPLY=($(compgen -W 'map outer inner reference automatic' -- "$word")); return ;;
+    --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2' -- "$word")); return ;;
+    --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations windows calls' -- "$word")); return ;;
+    -o | --output | --file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --set | --threads | --count | --seed | --seconds | --elements | --bytes) return ;;
+    esac
+    case ${COMP_WORDS[1]} in
+    run) options='--output --set --dtype --threads --solver --device --order-as-written --json' ;;
+    plan) options='--set --dtype --threads --solver --device --order-as-written' ;;
+    verify) options='--count --seed --seconds --solver --device --file' ;;
+    bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --json' ;;
+    demo) options='--threads' ;;
+    info) options='--device' ;;
+    help) COMPREPLY=($(compgen -W 'run plan verify bench demo info' -- "$word")); return ;;
+    *) return ;;
+    esac
+    case $word in
+    -*) COMPREPLY=($(compgen -W "$options --help" -- "$word")) ;;
+    *) COMPREPLY=($(compgen -f -- "$word")) ;;
+    esac
+}
+complete -o filenames -F _modefold modefold

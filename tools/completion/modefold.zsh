@@ -1,0 +1,57 @@
+#compdef modefold
+# zsh completion for modefold
+_modefold() {
+    local -a commands types solvers
+    commands=(
+        'run:fold files into files or text'
+        'plan:say what would run, and why'
+        'verify:compare every solver with the reference'
+        'bench:measure, beside the limit of the machine'
+        'demo:ten folds of large arrays, checked'
+        'info:what this build has'
+        'help:help on a subcommand'
+    )
+    types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
+    solvers=(map outer inner reference)
+    if (( CURRENT == 2 )); then
+        _describe -t commands 'modefold subcommand' commands
+        _arguments '--help[examples and subcommands]' '--version[the version]'
+        return
+    fi
+    local -a fold
+    fold=(
+        '--set[sizes of modes]:x=SIZE,...:'
+        "--dtype[the results' types]:type:($types)"
+        '--threads[how many threads]:number:'
+        "--solver[this solver or none]:solver:($solvers)"
+        '--device[the device]:device:(cpu cpu\:1 cpu\:2)'
+        '--order-as-written[number elements in the order of the modes string]'
+        '--help[examples and options]'
+    )
+    local command=$words[2]
+    shift words
+    (( CURRENT-- ))
+    case $command in
+    run)
+        _arguments $fold '*'{-o,--output}'[where a result goes]:file:_files' '--json[as JSON]' \
+            '1:modes:' '2:expression:' '*:input:_files'
+        ;;
+    plan) _arguments $fold '1:modes:' '2:expression:' '*:input:_files' ;;
+    verify)
+        _arguments '--count[random problems]:number:' '--seed[which ones]:number:' '--seconds[stop after]:seconds:' \
+            "--solver[only this one]:solver:($solvers automatic)" '--device[the device]:device:(cpu cpu\:1 cpu\:2)' \
+            '*--file[problems from a file]:file:_files' '--help[examples and options]' '*:problem:'
+        ;;
+    bench)
+        _arguments '--rows[which rows]:rows:(all reduce broadcast operations windows calls)' \
+            "--dtype[types]:type:($types)" '--elements[of the largest operand]:number:' '--bytes[the same]:number:' \
+            '--seconds[for each row]:seconds:' '--threads[how many threads]:number:' \
+            "--solver[this solver or none]:solver:($solvers)" '--device[the device]:device:(cpu cpu\:1 cpu\:2)' \
+            '--json[as JSON]' '--help[examples and options]' '*:problem:'
+        ;;
+    demo) _arguments '--threads[how many threads]:number:' '--help[what it does]' ;;
+    info) _arguments '--device[the device]:device:(cpu cpu\:1 cpu\:2)' '--help[what it does]' ;;
+    help) _describe -t commands 'modefold subcommand' commands ;;
+    esac
+}
+_modefold "$@"
