@@ -117,11 +117,11 @@ static int64_t pass_chain(const struct job *j)
         for (int64_t k = 0; k < j->count; k++)
             x[k] = data + (k * length + i) * j->bytes;
         if (j->what == CHAIN)
-            j->fold->chain(out1, out1, x, j->count, j->n);
+            j->fold->chain(out1, out1, x, j->count, j->n, NULL);
         else if (j->what == MOMENTS_CHAIN)
             j->k->moments[j->which].chain(out1, out2, x, j->count, j->n, 0);
         else if (j->what == LSE_CHAIN)
-            j->k->lse[j->which].chain(out1, out2, x, j->count, j->n);
+            j->k->lse[j->which].chain(out1, out2, x, j->count, j->n, NULL);
         else
             j->k->arg[j->which][j->cls].chain(out1, (int32_t *)(void *)out2, x, j->count, j->n, 1);
     }

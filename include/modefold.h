@@ -106,6 +106,11 @@ static inline DLDataType mf_dtype(mf_type type)
 }
 
 /* A row-major tensor of CPU memory over data (not copied); shape is kept by pointer and must outlive the tensor. */
+#if defined(__has_attribute)
+#if __has_attribute(access)
+__attribute__((access(none, 1))) /* the data is not looked at */
+#endif
+#endif
 static inline DLTensor mf_tensor(const void *data, mf_type type, int ndim, const int64_t *shape)
 {
     DLTensor t;

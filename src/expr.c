@@ -295,13 +295,27 @@ static int refuse_caret(const struct parser *p)
 
 static int parse_unary(struct parser *p);
 
+/* Counts one more level; 1 when they are too many. */
+static int too_deep(struct parser *p)
+{
+    if (++p->depth <= MAX_DEPTH)
+        return 0;
+    mf_fail(MF_ERROR_EXPRESSION, "the expression nests deeper than %d", MAX_DEPTH);
+    return 1;
+}
+
 static int parse_power(struct parser *p)
 {
     int left = parse_primary(p);
     if (left < 0)
         return -1;
-    if (take(p, "**"))
-        return binary(p, OP_pow, left, parse_unary(p));
+    if (take(p, "**")) {
+        if (too_deep(p))
+            return -1;
+        int power = parse_unary(p);
+        p->depth--;
+        return binary(p, OP_pow, left, power);
+    }
     if (!take(p, "^"))
         return left;
     int right = parse_primary(p);
@@ -322,10 +336,8 @@ static int parse_unary(struct parser *p)
     } signs[] = {{"-", OP_neg}, {"+", OP_END}, {"~", OP_not}};
     for (size_t i = 0; i < 3; i++)
         if (take(p, signs[i].symbol)) {
-            if (++p->depth > MAX_DEPTH) {
-                mf_fail(MF_ERROR_EXPRESSION, "the expression nests deeper than %d", MAX_DEPTH);
+            if (too_deep(p))
                 return -1;
-            }
             int arg = parse_unary(p);
             p->depth--;
             if (arg < 0)
@@ -388,10 +400,8 @@ static int parse_level(struct parser *p, int level)
 
 static int parse_compare(struct parser *p)
 {
-    if (++p->depth > MAX_DEPTH) {
-        mf_fail(MF_ERROR_EXPRESSION, "the expression nests deeper than %d", MAX_DEPTH);
+    if (too_deep(p))
         return -1;
-    }
     int node = parse_level(p, 0);
     p->depth--;
     return node;

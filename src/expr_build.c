@@ -406,7 +406,9 @@ static int reduce_bits(struct program *program, enum fold fold, const char *name
         mf_fail(MF_ERROR_TYPE, "%s reduces integers and bool; its operand is %s", name, mf_dtypes[type].name);
         return -1;
     }
-    if (type == DT_bool && (arg = mf_node_convert(&program->map, mf_node_truth(&program->map, arg), CLS_I64)) < 0)
+    if (type == DT_bool && fold == FOLD_AND)
+        return reduce_truth(program, FOLD_MIN, arg);
+    if (type == DT_bool && (arg = mf_node_convert(&program->map, arg, CLS_I64)) < 0)
         return -1;
     return state_node(program, RED_FOLD, fold, arg, 0, program->map.node[arg].cls, type);
 }
@@ -420,6 +422,8 @@ static int reduce_logsumexp(struct program *program, int arg)
     enum cls cls = mf_dtypes[type].cls;
     int m = state_node(program, RED_LSE, FOLD_SUM, arg, 0, cls, type);
     int s = state_node(program, RED_LSE, FOLD_SUM, arg, 1, cls, type);
+    /* s is at least 1 where m is finite; where it is not, s says nothing and m is the answer */
+    s = finish_map(program, OP_max, s, mf_node_integer(&program->finish, 1));
     return finish_map(program, OP_add, finish_map(program, OP_log, s, 0), m);
 }
 

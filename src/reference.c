@@ -63,7 +63,8 @@ struct scratch {
     union value map[MAX_NODES], finish[MAX_NODES];
     struct leaves leaves;
     struct state tile[TILE];
-    struct state *tiles; /* one for each tile of the reduction */
+    struct state *tiles;          /* one for each tile of the reduction */
+    char *user_tile, *user_tiles; /* the same for users' operations, whose states have any size */
 };
 
 /* One built-in reducer over the reduced loops, from the kept position `start`. */
@@ -121,7 +122,7 @@ static int next_element(void *context, union value *values)
 }
 
 /* Every reducer at one kept position; the results go to leaves.state. */
-static mf_status reduce_all(const struct mf_plan *plan, const struct pointers *pointers, const struct place *start,
+static void reduce_all(const struct mf_plan *plan, const struct pointers *pointers, const struct place *start,
                             struct scratch *scratch)
 {
     const struct program *program = &plan->problem.program;
@@ -131,7 +132,8 @@ static mf_status reduce_all(const struct mf_plan *plan, const struct pointers *p
         if (reducer->kind == RED_USER) {
             const struct nest *nest = reducer->user->is.commutative ? &plan->problem.memory : &plan->problem.written;
             struct walk walk = {plan, pointers, reducer, nest, *start, scratch, 0};
-            MF_TRY(mf_user_reduce(reducer, plan->problem.reduced_total, next_element, &walk, result));
+            mf_user_reduce(reducer, plan->problem.reduced_total, next_element, &walk, scratch->user_tile,
+                           scratch->user_tiles, result);
             scratch->leaves.count = walk.count;
             continue;
         }
@@ -141,10 +143,9 @@ static mf_status reduce_all(const struct mf_plan *plan, const struct pointers *p
         if (reducer->kind == RED_ARG)
             result[1].i64 = state.n;
     }
-    return MF_OK;
 }
 
-static mf_status run(const struct mf_plan *plan, const struct pointers *pointers, struct scratch *scratch)
+static void run(const struct mf_plan *plan, const struct pointers *pointers, struct scratch *scratch)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
@@ -153,7 +154,7 @@ static mf_status run(const struct mf_plan *plan, const struct pointers *pointers
     for (int w = 0; w < nest->window_count; w++)
         place.window[w] = nest->window[w].offset;
     for (int64_t o = 0; o < problem->kept_total; o++) {
-        MF_TRY(reduce_all(plan, pointers, &place, scratch));
+        reduce_all(plan, pointers, &place, scratch);
         set_leaves(problem, pointers, &place, &scratch->leaves);
         mf_pool_evaluate(&problem->program.finish, &scratch->leaves, scratch->finish);
         for (int k = 0; k < problem->output_count; k++) {
@@ -166,20 +167,30 @@ static mf_status run(const struct mf_plan *plan, const struct pointers *pointers
         }
         advance(problem, nest, 0, nest->kept, &place);
     }
-    return MF_OK;
 }
 
+/* Everything is allocated before anything is written. */
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
-    struct scratch *scratch = mf_alloc(sizeof *scratch);
-    int64_t tiles = plan->problem.reduced_total / TILE + 1;
+    const struct program *program = &plan->problem.program;
+    struct scratch *scratch = mf_calloc(sizeof *scratch);
+    size_t tiles = (size_t)(plan->problem.reduced_total / TILE + 1), state = 1;
     if (!scratch)
         return MF_ERROR_MEMORY;
-    scratch->tiles = mf_alloc(sizeof *scratch->tiles * (size_t)tiles);
-    mf_status status = scratch->tiles ? run(plan, pointers, scratch) : MF_ERROR_MEMORY;
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_USER && program->reducer[r].user->is.state_size > state)
+            state = program->reducer[r].user->is.state_size;
+    scratch->tiles = mf_alloc(sizeof *scratch->tiles * tiles);
+    scratch->user_tile = mf_alloc_aligned(TILE * state);
+    scratch->user_tiles = mf_alloc_aligned(tiles * state);
+    int ready = scratch->tiles && scratch->user_tile && scratch->user_tiles;
+    if (ready)
+        run(plan, pointers, scratch);
     mf_free(scratch->tiles);
+    mf_free(scratch->user_tile);
+    mf_free(scratch->user_tiles);
     mf_free(scratch);
-    return status;
+    return ready ? MF_OK : MF_ERROR_MEMORY;
 }
 
 const struct solver mf_solver_reference = {

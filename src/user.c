@@ -75,17 +75,10 @@ static int64_t read_tile(const mf_operation *op, int64_t left, mf_next_element n
     return n;
 }
 
-mf_status mf_user_reduce(const struct reducer *reducer, int64_t total, mf_next_element next, void *context,
-                         union value *result)
+void mf_user_reduce(const struct reducer *reducer, int64_t total, mf_next_element next, void *context, char *tile,
+                    char *tiles, union value *result)
 {
     const mf_operation *op = &reducer->user->is;
-    size_t count = (size_t)(total / TILE + 1);
-    char *tile = mf_alloc_aligned(TILE * op->state_size), *tiles = mf_alloc_aligned(count * op->state_size);
-    if (!tile || !tiles) {
-        mf_free(tile);
-        mf_free(tiles);
-        return MF_ERROR_MEMORY;
-    }
     int64_t n = 0;
     for (int64_t done = 0; done < total; n++) {
         int64_t here = read_tile(op, total - done, next, context, tile);
@@ -97,7 +90,4 @@ mf_status mf_user_reduce(const struct reducer *reducer, int64_t total, mf_next_e
         op->identity(op->context, 1, tiles);
     mf_user_fold(op, tiles, n);
     mf_user_finish(op, tiles, result);
-    mf_free(tile);
-    mf_free(tiles);
-    return MF_OK;
 }

@@ -192,7 +192,7 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
             for (int64_t k = 0; k < c.count; k++)
                 want[i] = combine(op, t.cls, want[i], loaded[k * c.n + i]);
         }
-        fold->chain(acc, acc, c.x, c.count, c.n);
+        fold->chain(acc, acc, c.x, c.count, c.n, NULL);
         int64_t i = 0;
         while (i < c.n && same(t.cls, load(plain, acc, i), want[i], op == FOLD_MIN || op == FOLD_MAX))
             i++;
@@ -239,7 +239,7 @@ static void test_state_chain(const char *isa, const struct kernels *k, enum cls 
                              : chain_moments(cls, want[i], loaded + i, c.count, c.n);
         }
         if (is_lse)
-            k->lse[cls].chain(a, b, c.x, c.count, c.n);
+            k->lse[cls].chain(a, b, c.x, c.count, c.n, NULL);
         else
             k->moments[cls].chain(a, b, c.x, c.count, c.n, first);
         int64_t i = 0;

@@ -134,7 +134,7 @@ static void test_special_values(void)
         {"argmin(a)", 4, {-inf, 2, nan, nan}, 2}, {"any(a)", 2, {0, nan}, 1}, {"all(a)", 2, {1, nan}, 1},
         {"count(a)", 3, {nan, 0, 2}, 2}, {"logsumexp(a)", 2, {nan, 0}, nan},
         {"logsumexp(a)", 2, {-inf, -inf}, -inf}, {"logsumexp(a)", 2, {inf, 1}, inf},
-        {"logsumexp(a)", 2, {-inf, 1}, 1}, {"logsumexp(a)", 2, {inf, -inf}, inf},
+        {"logsumexp(a)", 2, {-inf, 1}, 1}, {"logsumexp(a)", 2, {inf, -inf}, inf}, {"logsumexp(a)", 2, {inf, inf}, inf},
         {"logsumexp(a)", 2, {1000, -1000}, 1000}, {"sum(a)", 2, {inf, 1}, inf}, {"sum(a)", 2, {inf, -inf}, nan},
         {"mean(a)", 2, {inf, 1}, inf}, {"var(a)", 2, {inf, 1}, nan}, {"std(a)", 2, {-inf, 1}, nan},
         {"prod(a)", 2, {inf, 0}, nan}, {"max(a)", 2, {-inf, -inf}, -inf}, {"sum(a)", 2, {-0.0, -0.0}, 0},

@@ -193,15 +193,25 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
     }
 }
 
+/* Tiles first ... last-1 of output o, into tile states t ...; results at index i are overwritten. */
+static void tiles_of_row(struct worker *w, int64_t o, int64_t first, int64_t last, int64_t t, int64_t i)
+{
+    const struct inner_plan *data = w->inner;
+    for (int64_t tile = first; tile < last;) {
+        int64_t e = tile * TILE, whole = (data->elements - e) / TILE;
+        int64_t done = mf_inner_tiles(w, o * data->elements + e, last - tile < whole ? last - tile : whole, t + tile - first);
+        for (int p = 0; !done && p < data->pass_count; p++)
+            mf_inner_tile(w, p, o * data->elements + e, data->elements - e < TILE ? data->elements - e : TILE, e,
+                          t + tile - first, i);
+        tile += done ? done : 1;
+    }
+}
+
 /* All tiles of one output. */
 static void long_row(struct worker *w, int64_t o, int64_t i)
 {
     const struct inner_plan *data = w->inner;
-    for (int64_t t = 0; t < data->tiles; t++) {
-        int64_t e = t * TILE, n = data->elements - e < TILE ? data->elements - e : TILE;
-        for (int p = 0; p < data->pass_count; p++)
-            mf_inner_tile(w, p, o * data->elements + e, n, e, t, i);
-    }
+    tiles_of_row(w, o, 0, data->tiles, 0, i);
     mf_inner_join(w, &w->states, 0, i);
 }
 
@@ -245,11 +255,12 @@ static void split_task(void *context, int64_t t, int number)
     start_worker(&w, job, number, 1);
     lay_out_states(job->plan, job->shared_states, job->plan->problem.kept_total, &w.states);
     int64_t last = (t + 1) * SPLIT_TILES, all = job->plan->problem.kept_total * data->tiles;
-    for (int64_t i = t * SPLIT_TILES; i < last && i < all; i++) {
-        int64_t o = i / data->tiles, e = i % data->tiles * TILE;
-        int64_t n = data->elements - e < TILE ? data->elements - e : TILE;
-        for (int p = 0; p < data->pass_count; p++)
-            mf_inner_tile(&w, p, o * data->elements + e, n, e, i, 0);
+    last = last < all ? last : all;
+    for (int64_t i = t * SPLIT_TILES; i < last;) {
+        int64_t o = i / data->tiles, tile = i % data->tiles, left = data->tiles - tile;
+        int64_t here = last - i < left ? last - i : left;
+        tiles_of_row(&w, o, tile, tile + here, i, 0);
+        i += here;
     }
 }
 

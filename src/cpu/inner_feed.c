@@ -148,6 +148,21 @@ static int memory_type(const struct worker *w, int r, int *operand)
     return mf_dtypes[type].size == (int)mf_cls_size(mf_dtypes[type].cls) ? -1 : (int)type;
 }
 
+/* Reducers after the first read what is in the cache already; memory may bring the next rows meanwhile: share q of them, n
+ * elements from flat position f on. */
+static void fetch_ahead(const struct worker *w, int p, int64_t f, int64_t n, int q)
+{
+    const struct pass *pass = &w->inner->pass[p];
+    const struct reducer *reducer = &w->plan->problem.program.reducer[pass->reducer[0]];
+    if (!w->inner->straight[pass->reducer[0]])
+        return;
+    int input = w->plan->problem.program.map.node[reducer->arg[0]].index;
+    int64_t item = mf_dtypes[w->plan->problem.in_type[input]].size, share = n * item / (pass->reducer_count - 1);
+    uintptr_t at = (uintptr_t)w->pointers->in[input] + (uintptr_t)(mf_walk_offset(&pass->block.walk[input], f) * item);
+    for (int64_t i = share * (q - 1); i < share * q; i += 64)
+        __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
+}
+
 void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i)
 {
     const struct pass *pass = &w->inner->pass[p];
@@ -158,6 +173,8 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
     for (int q = 0; q < pass->reducer_count; q++) {
         int r = pass->reducer[q];
         const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+        if (q)
+            fetch_ahead(w, p, f + rows * n, rows * n, q);
         if (reducer->kind == RED_USER) {
             for (int64_t row = 0; row < rows; row++) {
                 user_tile(w, r, row, n);
@@ -212,6 +229,8 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
     for (int q = 0; q < pass->reducer_count; q++) {
         int r = pass->reducer[q];
         const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+        if (q)
+            fetch_ahead(w, p, f + n, n, q);
         if (reducer->kind == RED_USER) {
             user_tile(w, r, 0, n);
             memcpy(w->states.of[r] + (size_t)t * mf_inner_state_size(reducer), w->user, reducer->user->is.state_size);
@@ -229,6 +248,23 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
         fold_rows(w, r, &source, from, 1, n, i);
         keep_state(w, r, n, e, t, i);
     }
+}
+
+int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
+{
+    const struct program *program = &w->plan->problem.program;
+    const struct reducer *reducer = &program->reducer[0];
+    if (program->reducer_count != 1 || reducer->kind != RED_FOLD || !w->inner->straight[0] || most < 2)
+        return 0;
+    struct source source;
+    int operand, from = memory_type(w, 0, &operand);
+    int64_t tiles = straight_rows(&w->inner->pass[0].block.walk[operand],
+                                  mf_dtypes[w->plan->problem.in_type[operand]].size, w->pointers->in[operand], f, most,
+                                  TILE, &source);
+    const struct kernels *k = w->kernels;
+    (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
+        .rows(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), source.x, tiles, TILE, source.pitch);
+    return tiles;
 }
 
 /* Tiles of tiles with the row kernel, in place. */

@@ -12,13 +12,16 @@
 
 #include "../types.h"
 
+enum { CHAIN_NEXT = 8 };
+
 /* The folds whose state is one value of the class. min and max: a NaN sticks; which zero wins does not matter.
  * any: 1 when some element is not 0 (a NaN is not), else 0; its states are such 0 and 1. */
 enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_ANY, FOLD_COUNT };
 
 /* out[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32. acc may be out; null: the
- * chain starts with x[0]. */
-typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t count, int64_t n);
+ * chain starts with x[0]. next: CHAIN_NEXT rows that the caller reads afterwards, fetched meanwhile; or null. */
+typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t count, int64_t n,
+                      const void *const *next);
 /* out[r] = the fold, in the order above, of x[r*pitch] ... x[r*pitch + n-1], for r < rows; 1 <= n <= 4096. */
 typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
 
@@ -43,8 +46,8 @@ struct moments_kernels {
  *   a lane's chain: m = max of its elements, s = sum left to right of exp_below(x - m)
  *   merge a, b: m = max; s = s_a * exp_below(m_a - m) + s_b * exp_below(m_b - m)       (exp_below: elementary.h) */
 struct lse_kernels {
-    /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32 */
-    void (*chain)(void *m, void *s, const void *const *x, int64_t count, int64_t n);
+    /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: as chain_fn's */
+    void (*chain)(void *m, void *s, const void *const *x, int64_t count, int64_t n, const void *const *next);
     void (*merge)(void *m, void *s, const void *m_b, const void *s_b, int64_t n);
     void (*rows)(void *m, void *s, const void *x, int64_t rows, int64_t n, int64_t pitch);
 };

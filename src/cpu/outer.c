@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WIDTH_BYTES = 4096, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
+enum { WIDTH_BYTES = 4096, STATES_BYTES = 16384, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
 
 static const struct nest *nest_of(const struct mf_plan *plan)
 {
@@ -156,17 +156,25 @@ static void plan_arguments(struct mf_plan *plan)
     }
 }
 
-/* Columns of a block: a few kilobytes of states, all blocks of about the same width. */
+/* Columns of a block: a few kilobytes of each row and of states, all blocks of about the same width. */
 static void plan_width(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
     const struct nest *nest = nest_of(plan);
-    size_t value = 4;
-    for (int r = 0; r < plan->problem.program.reducer_count; r++)
-        if (mf_cls_size(plan->problem.program.reducer[r].cls) > value)
-            value = 8;
+    const struct problem *problem = &plan->problem;
+    int64_t value = 4, item = 8;
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        int64_t size = (int64_t)mf_cls_size(reducer->cls);
+        value = size > value ? size : value;
+        if (data->straight[r])
+            size = mf_dtypes[problem->in_type[problem->program.map.node[reducer->arg[0]].index]].size;
+        item = size < item ? size : item;
+    }
     data->columns = nest->size[nest->kept - 1];
-    int64_t most = data->strip > 1 ? STRIP_ELEMENTS / data->strip : WIDTH_BYTES / (int64_t)value;
+    int64_t most = WIDTH_BYTES / item < STATES_BYTES / value ? WIDTH_BYTES / item : STATES_BYTES / value;
+    if (data->strip > 1)
+        most = STRIP_ELEMENTS / data->strip;
     if (data->root_count && most > BLOCK)
         most = BLOCK;
     data->blocks = (data->columns + most - 1) / most;
@@ -198,6 +206,20 @@ static void plan_memory(struct mf_plan *plan)
         data->worker_bytes += data->states_bytes;
 }
 
+static void plan_passes(struct mf_plan *plan)
+{
+    struct outer_plan *data = plan->data;
+    data->pairs = data->strip == 1;
+    data->any_order = 1;
+    for (int q = 0; q < data->lane_count; q++) {
+        const struct reducer *reducer = &plan->problem.program.reducer[data->lane[q]];
+        int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+        data->passes += reducer->kind == RED_LSE ? 2 : 1;
+        data->pairs = data->pairs && reducer->kind == RED_FOLD;
+        data->any_order = data->any_order && reducer->kind == RED_FOLD && !(ordered && mf_cls_is_float(reducer->cls));
+    }
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -211,9 +233,7 @@ static mf_status make(struct mf_plan *plan)
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
-    data->pairs = data->strip == 1;
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        data->pairs = data->pairs && problem->program.reducer[r].kind == RED_FOLD;
+    plan_passes(plan);
     mf_finish_plan(&data->finish, problem);
     plan_memory(plan);
     return MF_OK;

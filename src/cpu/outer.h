@@ -4,7 +4,7 @@
 
 #include "finish.h"
 
-enum { LEVELS = 9, MAX_CHAIN = STEPS };
+enum { LEVELS = 9, MAX_CHAIN = STEPS, PIECE_BYTES = 32 << 10 };
 
 /* How a strip lies in memory: P consecutive elements of each of W columns. */
 enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [W][P] */ };
@@ -19,6 +19,8 @@ struct outer_plan {
     int from[MAX_REDUCERS];              /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS];  /* reducers folded lane by lane */
     int arg_count, arg[MAX_REDUCERS];    /* argmin, argmax: row by row */
+    int passes;                          /* how often the lane reducers go over a row */
+    int any_order;                       /* their folds give the same in any order */
     int pairs;                           /* a chain of two rows is their combination: folds only, strips of one row */
     int64_t elements, tiles;             /* of one output */
     int64_t columns, width, blocks;      /* of the column loop, of one block, blocks of a column loop */

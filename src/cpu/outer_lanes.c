@@ -55,29 +55,72 @@ static void evaluate_rows(struct columns *c, int64_t e, int64_t count, int64_t g
     }
 }
 
-/* The chain of elements e, e+gap ... into level `level`. */
-static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level)
+/* Bytes of one element of reducer r's rows. */
+static size_t row_item(const struct columns *c, int r)
+{
+    const struct problem *problem = &c->plan->problem;
+    if (!c->outer->straight[r])
+        return value_size(c, r);
+    return (size_t)mf_dtypes[problem->in_type[problem->program.map.node[problem->program.reducer[r].arg[0]].index]].size;
+}
+
+/* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state is continued. */
+static void chain_columns(struct columns *c, int r, const void *const *x, int64_t count, int64_t i, int64_t n, int level,
+                          int append, const void *const *next)
+{
+    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    const struct kernels *k = c->kernels;
+    const void *at[MAX_CHAIN], *then[CHAIN_NEXT];
+    size_t item = row_item(c, r), value = value_size(c, r);
+    char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
+    int from = c->outer->from[r];
+    for (int64_t row = 0; row < count; row++)
+        at[row] = (const char *)x[row] + (size_t)i * item;
+    for (int row = 0; next && row < CHAIN_NEXT; row++)
+        then[row] = (const void *)((uintptr_t)next[row] + (size_t)i * item);
+    next = next ? then : NULL;
+    if (reducer->kind == RED_FOLD)
+        (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
+            .chain(a, append ? a : NULL, at, count, n, next);
+    else if (reducer->kind == RED_MOMENTS)
+        k->moments[reducer->cls].chain(a, b, at, count, n, 0);
+    else
+        k->lse[reducer->cls].chain(a, b, at, count, n, next);
+}
+
+/* The rows that are read after this chain: those from element e on; null when there are none. */
+static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, const void **rows)
+{
+    if (e < 0 || e >= end || !c->outer->straight[r])
+        return NULL;
+    int64_t here = (end - e + gap - 1) / gap < CHAIN_NEXT ? (end - e + gap - 1) / gap : CHAIN_NEXT;
+    find_rows(c, r, e, here, gap, rows);
+    for (int64_t k = here; k < CHAIN_NEXT; k++)
+        rows[k] = rows[here - 1];
+    return rows;
+}
+
+/* The chains of elements e, e+gap ... into level `level`; then those from `then` on will be wanted, all below end. Several reducers,
+ * or one that goes over its rows twice, take so few columns at a time that the rows stay in the nearest cache. */
+static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level, int append, int64_t then,
+                       int64_t end)
 {
     const struct outer_plan *outer = c->outer;
-    const struct kernels *k = c->kernels;
-    int64_t width = c->width * outer->strip;
-    const void *x[MAX_CHAIN];
+    int64_t width = c->width * outer->strip, piece = width;
+    const void *x[MAX_REDUCERS][MAX_CHAIN], *ahead[CHAIN_NEXT];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
-    for (int q = 0; q < outer->lane_count; q++) {
-        int r = outer->lane[q], from = outer->from[r];
-        const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-        char **to = c->buffer[r][level];
-        find_rows(c, r, e, count, gap, x);
-        if (reducer->kind == RED_FOLD) {
-            (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls]).chain(to[0], NULL, x,
-                                                                                                       count, width);
-        } else if (reducer->kind == RED_MOMENTS) {
-            k->moments[reducer->cls].chain(to[0], to[1], x, count, width, 0);
-        } else {
-            k->lse[reducer->cls].chain(to[0], to[1], x, count, width);
-        }
+    for (int q = 0; q < outer->lane_count; q++)
+        find_rows(c, outer->lane[q], e, count, gap, x[q]);
+    const void *const *next = rows_ahead(c, outer->lane[0], then, end, gap, ahead);
+    if (outer->passes > 1) {
+        piece = PIECE_BYTES / (count * (int64_t)row_item(c, outer->lane[0])) / 64 * 64;
+        piece = piece < 64 ? 64 : piece;
     }
+    for (int64_t i = 0; i < width; i += piece)
+        for (int q = 0; q < outer->lane_count; q++)
+            chain_columns(c, outer->lane[q], x[q], count, i, width - i < piece ? width - i : piece, level, append,
+                          q ? NULL : next);
 }
 
 /* a = a o b for n states of every lane reducer; na and nb elements each. */
@@ -87,11 +130,20 @@ static void merge(struct columns *c, char *const *a, char *const *b, int r, int6
     const struct kernels *k = c->kernels;
     const void *x = b[0];
     if (reducer->kind == RED_FOLD)
-        k->fold[reducer->fold][reducer->cls].chain(a[0], a[0], &x, 1, n);
+        k->fold[reducer->fold][reducer->cls].chain(a[0], a[0], &x, 1, n, NULL);
     else if (reducer->kind == RED_MOMENTS)
         k->moments[reducer->cls].merge(a[0], a[1], na, b[0], b[1], nb, n);
     else
         k->lse[reducer->cls].merge(a[0], a[1], b[0], b[1], n);
+}
+
+/* The group whose lanes the tree visits after this one: the next number with its bits reversed. */
+static int64_t group_after(int64_t group, int64_t groups)
+{
+    int64_t bit = groups / 2;
+    for (; group & bit; bit /= 2)
+        group ^= bit;
+    return bit ? group | bit : -1;
 }
 
 /* node(group, step): lanes group*P ... of the tile, into `level`; the elements of each lane in it. */
@@ -101,12 +153,13 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     int64_t groups = LANES / outer->strip;
     if (step == groups) {
         int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
-        chain_rows(c, e + lane, count, LANES, level);
+        int64_t after = group_after(group, groups);
+        chain_rows(c, e + lane, count, LANES, level, 0, after < 0 ? -1 : e + after * outer->strip, e + n);
         return count;
     }
     if (outer->pairs && n <= LANES && group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */
         int64_t count = group + step < n ? 2 : 1;
-        chain_rows(c, e + group, count, step, level);
+        chain_rows(c, e + group, count, step, level, 0, -1, e + n);
         return count;
     }
     int64_t left = tree(c, e, n, group, 2 * step, level);
@@ -167,10 +220,21 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
     }
 }
 
+/* Folds whose order does not matter take the rows (strips) as they come; returns how many each state has. */
+static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
+{
+    int64_t strip = c->outer->strip, rows = n / strip;
+    for (int64_t done = 0; done < rows; done += MAX_CHAIN) {
+        int64_t count = rows - done < MAX_CHAIN ? rows - done : MAX_CHAIN;
+        chain_rows(c, e + done * strip, count, strip, 0, done > 0, e + (done + count) * strip, e + n);
+    }
+    return rows;
+}
+
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
 {
     if (c->outer->lane_count) {
-        int64_t count = tree(c, e, n, 0, 1, 0);
+        int64_t count = c->outer->any_order ? in_sequence(c, e, n) : tree(c, e, n, 0, 1, 0);
         if (c->outer->strip > 1)
             join_strip(c, count);
     }

@@ -367,6 +367,28 @@ static int same_elements(const struct view *view, const unsigned char *a, const 
 
 static mf_device *device;
 
+static void print_view(const char *what, int number, const struct view *view)
+{
+    fprintf(stderr, "%s %d %s shape", what, number, mf_type_name(view->tensor.dtype));
+    for (int d = 0; d < view->tensor.ndim; d++)
+        fprintf(stderr, " %lld", (long long)view->shape[d]);
+    fprintf(stderr, view->tensor.strides ? " strides" : " row-major");
+    for (int d = 0; view->tensor.strides && d < view->tensor.ndim; d++)
+        fprintf(stderr, " %lld", (long long)view->strides[d]);
+    fprintf(stderr, "\n");
+}
+
+/* With FUZZ_PRINT in the environment: the problem in words, for reports. */
+static void print_problem(const char *solver, uint32_t flags, int threads)
+{
+    fprintf(stderr, "%s  %s  solver %s flags %u threads %d\n", problem.modes.s, problem.expression.s,
+            solver ? solver : "any", flags, threads);
+    for (int i = 0; i < problem.input_count; i++)
+        print_view("input", i, &problem.in[i]);
+    for (int k = 0; k < problem.output_count; k++)
+        print_view("output", k, &problem.out[k]);
+}
+
 static mf_status make(const char *solver, uint32_t flags, int threads, mf_plan **plan)
 {
     DLTensor in[INPUTS], out[OUTPUTS];
@@ -470,6 +492,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     choose_modes();
     choose_expression();
     choose_tensors();
+    if (getenv("FUZZ_PRINT"))
+        print_problem(solver, flags, threads);
     if (make(solver, flags, threads, &plan) != MF_OK)
         return 0;
     if (is_small(plan) && make("reference", flags, 0, &reference) == MF_OK) {
