@@ -35,19 +35,17 @@ void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *
     }
 }
 
-enum { BUFFER_BYTES = BLOCK * 8 };
-
 /* A buffer a node and one for raw elements. */
-size_t mf_block_memory(const struct block_plan *plan)
+size_t mf_block_memory(const struct block_plan *plan, int64_t limit)
 {
-    return (size_t)(plan->buffers + 1) * BUFFER_BYTES;
+    return (size_t)(plan->buffers + 1) * mf_array_bytes(limit);
 }
 
 static char *buffer_of(const struct block *block, int node)
 {
     if (block->redirect[node])
         return block->redirect[node];
-    return block->memory + (size_t)(block->plan->buffer[node] + 1) * BUFFER_BYTES;
+    return block->memory + (size_t)(block->plan->buffer[node] + 1) * block->stride;
 }
 
 static void fill_constant(char *to, enum cls cls, union value value, int64_t n)
@@ -66,7 +64,8 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
     block->plan = plan;
     block->kernels = kernels;
     block->memory = memory;
-    block->copy_operands = 0;
+    block->stride = mf_array_bytes(limit);
+    block->copy_operands = block->fetch_ahead = 0;
     memset(block->cached, 0, sizeof block->cached);
     memset(block->redirect, 0, sizeof block->redirect[0] * (size_t)plan->pool->count);
     for (int i = 0; i < plan->pool->count; i++) {
@@ -120,6 +119,8 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     }
     if (contiguous)
         raw = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
+    for (int64_t b = 0; contiguous && block->fetch_ahead && b < n * item; b += 64)
+        __builtin_prefetch((const void *)((uintptr_t)raw + (uintptr_t)(n * item + b)), 0, 2);
     if (plan->direct[i] && contiguous && !block->copy_operands)
         return raw;
     if (!block->redirect[i] && holds_already(block, input, base, f, n))
@@ -189,6 +190,12 @@ void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum
         kernels->store[type][cls](to, values, n);
         return;
     }
-    kernels->store[type][cls](spare, values, n);
-    kernels->stream(to, spare, n * item);
+    if (type == DT_f32 && cls == CLS_F32) {
+        kernels->stream_f32(to, values, n);
+    } else if (type == DT_f64 && cls == CLS_F64) {
+        kernels->stream_f64(to, values, n);
+    } else {
+        kernels->store[type][cls](spare, values, n);
+        kernels->stream(to, spare, n * item);
+    }
 }

@@ -6,8 +6,14 @@
 #include "walk.h"
 #include "window.h"
 
-/* Elements of a block: small enough that the processor overlaps one block's last kernel with the next one's first loads. */
-enum { BLOCK = 512 };
+/* Elements of a block: a few of its buffers fit the nearest cache. */
+enum { BLOCK = 1024 };
+
+/* Bytes of an array of n values of any class, in whole cache lines. */
+static inline size_t mf_array_bytes(int64_t n)
+{
+    return ((size_t)n * 8 + 63) / 64 * 64;
+}
 
 /* What a plan knows: one walk an operand over the loops whose flat position blocks count. */
 struct block_plan {
@@ -24,14 +30,16 @@ struct block_plan {
 void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *roots, int root_count,
                    const enum dtype *types);
 
-/* Bytes of memory that one evaluator needs (64-byte aligned). */
-size_t mf_block_memory(const struct block_plan *plan);
+/* Bytes of memory that one evaluator of up to `limit` positions at a time needs (64-byte aligned). */
+size_t mf_block_memory(const struct block_plan *plan, int64_t limit);
 
 /* One thread's evaluator. */
 struct block {
     const struct block_plan *plan;
     const struct kernels *kernels;
     char *memory;
+    size_t stride;                /* bytes from one buffer to the next */
+    int fetch_ahead;              /* operands are large: fetch the next block while this one computes */
     int copy_operands;            /* never read operands in place */
     char *redirect[MAX_NODES];    /* where a node's result is to go instead of its buffer; null: its buffer */
     int64_t cached[MF_MAX_INPUTS][3]; /* what an operand's buffer holds: offset, phase, length; length 0: nothing */
@@ -46,7 +54,7 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
 /* Evaluates positions f ... f+n-1, n <= BLOCK; base[i] is operand i at position 0. Results: block->reg. */
 void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n);
 
-/* Stores n values of a class to positions f ... of an output; spare has room for BLOCK elements. stream: past the cache. */
+/* Stores n values of a class to positions f ... of an output; spare has room for n values. stream: past the cache. */
 void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum dtype type, enum cls cls, char *base,
                     int64_t f, int64_t n, const void *values, void *spare, int stream);
 

@@ -16,21 +16,19 @@ void mf_finish_plan(struct finish_plan *plan, const struct problem *problem)
     }
 }
 
-enum { ARRAY_BYTES = BLOCK * 8 };
-
-size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem)
+size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem, int64_t group)
 {
     size_t arrays = 1 + 4; /* the spare one, and the counts in every class */
     for (int r = 0; r < problem->program.reducer_count; r++)
         arrays += (size_t)plan->parts[r];
-    return arrays * ARRAY_BYTES + mf_block_memory(&plan->block);
+    return arrays * mf_array_bytes(group) + mf_block_memory(&plan->block, group);
 }
 
 static void set_counts(struct finish *finish, const int64_t *counts, int64_t n)
 {
     const struct kernels *k = finish->block.kernels;
     for (int c = CLS_F32; c <= CLS_U64; c++) {
-        char *array = finish->counts + c * ARRAY_BYTES;
+        char *array = finish->counts + (size_t)c * finish->block.stride;
         k->convert[CLS_I64][c](array, counts, n);
         finish->block.count[c] = array;
     }
@@ -40,14 +38,15 @@ void mf_finish_start(struct finish *finish, const struct finish_plan *plan, cons
                      const struct pointers *pointers, char *memory, int64_t group)
 {
     const struct program *program = &fold->problem.program;
+    const size_t array = mf_array_bytes(group);
     finish->plan = plan;
     finish->fold = fold;
     finish->pointers = pointers;
     finish->spare = memory;
-    finish->counts = memory + ARRAY_BYTES;
-    memory += 5 * ARRAY_BYTES;
+    finish->counts = memory + array;
+    memory += 5 * array;
     for (int r = 0; r < program->reducer_count; r++)
-        for (int p = 0; p < plan->parts[r]; p++, memory += ARRAY_BYTES)
+        for (int p = 0; p < plan->parts[r]; p++, memory += array)
             finish->results.part[r][p] = memory;
     mf_block_start(&finish->block, &plan->block, fold->device->kernels, memory, group);
     for (int r = 0; r < program->reducer_count; r++)

@@ -17,8 +17,8 @@ struct finish_plan {
 };
 
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem);
-/* Bytes a worker needs for results of `outputs` outputs and for finishing them. */
-size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem);
+/* Bytes a worker needs for the results of `group` outputs and for finishing them. */
+size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem, int64_t group);
 
 struct finish {
     const struct finish_plan *plan;

@@ -82,6 +82,12 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
 }
 
+/* Positions that are evaluated at once. */
+static int64_t block_limit(const struct inner_plan *data)
+{
+    return data->elements < BLOCK / data->unit_rows ? data->elements * data->unit_rows : BLOCK;
+}
+
 static void plan_sizes(struct mf_plan *plan)
 {
     struct inner_plan *data = plan->data;
@@ -108,10 +114,12 @@ static void plan_sizes(struct mf_plan *plan)
         if (data->tiles > 1)
             data->states_bytes += ((size_t)data->tiles * mf_inner_state_size(reducer) + 63) / 64 * 64;
     }
-    data->worker_bytes = mf_finish_memory(&data->finish, problem) + data->user_bytes +
+    data->finish_bytes = mf_finish_memory(&data->finish, problem, data->split ? problem->kept_total : data->group);
+    data->worker_bytes = data->finish_bytes + data->user_bytes +
                          (data->windows ? 2 * data->row_bytes : 0) + (data->split ? 0 : data->states_bytes);
     for (int p = 0; p < data->pass_count; p++)
-        data->worker_bytes += mf_block_memory(&data->pass[p].block) + (size_t)data->pass[p].root_count * data->row_bytes;
+        data->worker_bytes += mf_block_memory(&data->pass[p].block, block_limit(data)) +
+                              (size_t)data->pass[p].root_count * data->row_bytes;
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -170,7 +178,7 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
     w->kernels = job->plan->device->kernels;
     w->pointers = job->pointers;
     mf_finish_start(&w->finish, &data->finish, job->plan, job->pointers, memory, group);
-    memory += mf_finish_memory(&data->finish, &job->plan->problem);
+    memory += data->finish_bytes;
     w->user = memory;
     memory += data->user_bytes;
     if (data->windows) {
@@ -183,11 +191,10 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
         memory += data->states_bytes;
     }
     for (int p = 0; p < data->pass_count; p++) {
-        int64_t limit = data->elements * data->unit_rows < BLOCK ? data->elements * data->unit_rows : BLOCK;
         if (!data->pass[p].evaluates)
             continue;
-        mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, limit);
-        memory += mf_block_memory(&data->pass[p].block);
+        mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, block_limit(data));
+        memory += mf_block_memory(&data->pass[p].block, block_limit(data));
         for (int r = 0; r < data->pass[p].root_count; r++, memory += data->row_bytes)
             w->rows[data->pass[p].root[r]] = memory;
     }

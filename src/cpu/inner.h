@@ -26,7 +26,7 @@ struct inner_plan {
     int64_t batch;              /* groups of one task */
     int split;                  /* few long rows: their tiles are the tasks */
     int windows;                /* some window may leave its tensor */
-    size_t worker_bytes, user_bytes, row_bytes, states_bytes;
+    size_t worker_bytes, finish_bytes, user_bytes, row_bytes, states_bytes;
 };
 
 /* Tile states of one row (or, when split, of all): values in the class for RED_FOLD, struct state, or a user's bytes. */

@@ -3,7 +3,7 @@
 #include "vec_generic.h"
 
 /* A store past the cache, to an aligned address. */
-#define MF_STREAM(to, v) vstore_u8((uint8_t *)(to), (v))
+#define MF_STREAM(to, v) vstore_u8((uint8_t *)(to), (vec_u8)(v))
 
 #include "fold_kernels.inc"
 #include "map_kernels.inc"

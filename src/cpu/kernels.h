@@ -86,7 +86,8 @@ struct kernels {
     convert_fn *load[DT_COUNT];     /* memory type to its class */
     convert_fn *store[DT_COUNT][4]; /* class to memory type */
     convert_fn *convert[4][4];      /* from class, to class */
-    void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache; to is aligned to 64 */
+    void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
+    convert_fn *stream_f32, *stream_f64;                       /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */
 };
 
 #endif

@@ -72,7 +72,8 @@ static void task(void *context, int64_t t, int worker)
     const struct kernels *kernels = job->plan->device->kernels;
     char *spare = job->memory + (size_t)worker * job->memory_size;
     struct block block;
-    mf_block_start(&block, &data->block, kernels, spare + BLOCK * 8, data->step);
+    mf_block_start(&block, &data->block, kernels, spare + mf_array_bytes(data->step), data->step);
+    block.fetch_ahead = data->stream;
     block.copy_operands = job->copy_operands;
     int64_t first = t * data->grain * data->step, last = first + data->grain * data->step;
     if (last > problem->kept_total)
@@ -105,7 +106,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     _Alignas(64) char small[32 << 10];
     int64_t per_task = data->grain * data->step, tasks = (plan->problem.kept_total + per_task - 1) / per_task;
     int threads = tasks < plan->threads ? (int)tasks : plan->threads;
-    job.memory_size = BLOCK * 8 + mf_block_memory(&data->block);
+    job.memory_size = mf_array_bytes(data->step) + mf_block_memory(&data->block, data->step);
     size_t all = job.memory_size * (size_t)threads;
     job.memory = all <= sizeof small ? small : mf_alloc_aligned(all);
     if (!job.memory)

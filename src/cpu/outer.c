@@ -195,12 +195,12 @@ static void plan_memory(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     data->buffer_bytes = round64((size_t)(data->width * data->strip) * 8);
     data->rows_bytes = round64((size_t)data->width * 8);
-    data->finish_bytes = mf_finish_memory(&data->finish, problem);
+    data->finish_bytes = mf_finish_memory(&data->finish, problem, data->width < BLOCK ? data->width : BLOCK);
     size_t reducers = (size_t)problem->program.reducer_count;
     if (data->tiles > 1)
         data->states_bytes = reducers * 2 * round64((size_t)(data->tiles * data->width) * 8);
     data->worker_bytes = reducers * 2 * LEVELS * data->buffer_bytes + data->finish_bytes +
-                         (data->root_count ? mf_block_memory(&data->block) : 0) +
+                         (data->root_count ? mf_block_memory(&data->block, data->width) : 0) +
                          (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
     if (!data->split)
         data->worker_bytes += data->states_bytes;
@@ -279,7 +279,7 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     if (!data->root_count)
         return;
     mf_block_start(&c->block, &data->block, c->kernels, memory, c->width);
-    memory += mf_block_memory(&data->block);
+    memory += mf_block_memory(&data->block, data->width);
     for (int q = 0; q < data->root_count; q++, memory += MAX_CHAIN * data->rows_bytes)
         c->rows[data->root[q]] = memory;
 }
