@@ -29,7 +29,7 @@ static const struct row {
 enum { ROWS = sizeof rows / sizeof rows[0], MOST_RUNS = 1001, FEWEST_RUNS = 7, STANDARD_ELEMENTS = 1 << 25 };
 
 struct job {
-    const char *rows, *types, *solver;
+    const char *rows, *types, *solver, *limit;
     int64_t threads, elements, bytes;
     double seconds; /* of one row */
     int json, printed, one_shot;
@@ -37,12 +37,13 @@ struct job {
     int device_threads;
     struct progress progress;
     struct problem_line line;
-    double fold_time[MOST_RUNS], limit_time[MOST_RUNS];
+    double fold_time[MOST_RUNS], limit_time[MOST_RUNS], ratio[MOST_RUNS];
 };
 
 /* What was measured of one problem. */
 struct result {
     double fold, limit;   /* medians, seconds */
+    double ratio;         /* median of limit / fold of neighbouring runs */
     double read, written; /* bytes */
     int runs;
     char solver[32], limit_what[32];
@@ -112,11 +113,14 @@ static int measure(struct job *job, const mf_plan *plan, const struct problem_me
     int n = 0;
     while (n < MOST_RUNS && (n < FEWEST_RUNS || seconds_now() - start < job->seconds)) {
         job->fold_time[n] = run_fold(job, plan, memory, times);
-        job->limit_time[n++] = limit_run(limit);
+        job->limit_time[n] = limit_run(limit);
+        job->ratio[n] = job->limit_time[n] / job->fold_time[n];
+        n++;
     }
     result->runs = n;
     result->fold = median(job->fold_time, n);
     result->limit = median(job->limit_time, n);
+    result->ratio = median(job->ratio, n);
     snprintf(result->limit_what, sizeof result->limit_what, "%s", limit_what(limit));
     snprintf(result->solver, sizeof result->solver, "%s", mf_plan_solver(plan));
     return 0;
@@ -136,7 +140,12 @@ static int measure_line(struct job *job, struct result *result)
         return complain(1, "%s", error);
     }
     count_bytes(&job->line, result);
-    struct limit *limit = limit_open(job->device_threads, (size_t)result->read, (size_t)result->written);
+    double reads = result->read, writes = result->written, all = reads + writes;
+    if (strcmp(job->limit, "same") != 0) { /* a plain read, or copy, of as many bytes */
+        writes = job->limit[0] == 'r' ? 0 : all / 2;
+        reads = all - writes;
+    }
+    struct limit *limit = limit_open(job->device_threads, (size_t)reads, (size_t)writes);
     if (limit)
         status = measure(job, plan, &memory, limit, result);
     else
@@ -169,7 +178,7 @@ static void put_header(const struct job *job)
         return;
     printf("%s; medians; GB/s of everything read and written once; the limit is plain loops over as many bytes\n",
            mf_device_describe(job->device));
-    printf("%-12s %-7s %-20s %-26s %10s %8s %8s %6s  %-13s %s\n", "row", "type", "modes", "shapes", "time", "GB/s",
+    printf("%-12s %-7s %-26s %-26s %10s %8s %8s %6s  %-13s %s\n", "row", "type", "modes", "shapes", "time", "GB/s",
            "limit", "ratio", "limit is", "solver");
 }
 
@@ -177,7 +186,7 @@ static void put_time(double seconds, char *text, size_t size)
 {
     if (seconds < 1e-5)
         snprintf(text, size, "%.0f ns", seconds * 1e9);
-    else if (seconds < 1e-2)
+    else if (seconds < 1e-3)
         snprintf(text, size, "%.1f us", seconds * 1e6);
     else
         snprintf(text, size, "%.2f ms", seconds * 1e3);
@@ -190,9 +199,12 @@ static void put_result(struct job *job, const char *name, const struct result *r
     put_shapes(&job->line, shapes, sizeof shapes);
     if (!job->json) {
         put_time(r->fold, time, sizeof time);
-        printf("%-12s %-7s %-20s %-26s %10s %8.2f %8.2f %6.2f  %-13s %s\n", name,
-               mf_type_name(job->line.tensor[0].dtype), job->line.modes, shapes, time, bytes / r->fold * 1e-9,
-               bytes / r->limit * 1e-9, r->limit / r->fold, r->limit_what, r->solver);
+        printf("%-12s %-7s %-26s %-26s %10s", name, mf_type_name(job->line.tensor[0].dtype), job->line.modes, shapes, time);
+        if (job->one_shot) /* a call's own cost: memory has no part in it */
+            printf(" %8s %8s %6s  %-13s %s\n", "-", "-", "-", "-", r->solver);
+        else
+            printf(" %8.2f %8.2f %6.2f  %-13s %s\n", bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio,
+                   r->limit_what, r->solver);
         fflush(stdout);
         return;
     }
@@ -202,7 +214,7 @@ static void put_result(struct job *job, const char *name, const struct result *r
     show_json_text(stdout, problem_print(&job->line, text, sizeof text));
     printf(", \"seconds\": %.9f, \"gb_per_second\": %.3f, \"limit_gb_per_second\": %.3f, \"ratio\": %.4f, "
            "\"limit\": \"%s\", \"bytes\": %.0f, \"runs\": %d, \"solver\": \"%s\", \"threads\": %d}",
-           r->fold, bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->limit / r->fold, r->limit_what, bytes, r->runs,
+           r->fold, bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio, r->limit_what, bytes, r->runs,
            r->solver, job->device_threads);
     fflush(stdout);
 }
@@ -324,6 +336,7 @@ int command_bench(int argc, char **argv)
         return complain(1, "out of memory");
     job->rows = "all";
     job->types = "f32";
+    job->limit = "same";
     job->seconds = 0.5;
     job->elements = STANDARD_ELEMENTS;
     const struct option_spec specs[] = {
@@ -331,11 +344,13 @@ int command_bench(int argc, char **argv)
         {"threads", OPTION_NUMBER, &job->threads}, {"elements", OPTION_NUMBER, &job->elements},
         {"bytes", OPTION_NUMBER, &job->bytes},     {"seconds", OPTION_REAL, &job->seconds},
         {"solver", OPTION_TEXT, &job->solver},     {"device", OPTION_TEXT, &device},
-        {"json", OPTION_FLAG, &job->json},         {NULL, OPTION_FLAG, NULL},
+        {"limit", OPTION_TEXT, &job->limit},       {"json", OPTION_FLAG, &job->json},         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &problems);
     if (!status && job->elements > (int64_t)1 << 40)
         status = complain(2, "--elements is more than 2^40");
+    if (!status && strcmp(job->limit, "same") != 0 && strcmp(job->limit, "read") != 0 && strcmp(job->limit, "copy") != 0)
+        status = complain(2, "--limit takes same, read or copy, not \"%s\"", job->limit);
     if (!status)
         status = device_open(device, job->threads, &job->device);
     if (!status) {

@@ -106,10 +106,8 @@ static inline DLDataType mf_dtype(mf_type type)
 }
 
 /* A row-major tensor of CPU memory over data (not copied); shape is kept by pointer and must outlive the tensor. */
-#if defined(__has_attribute)
-#if __has_attribute(access)
-__attribute__((access(none, 1))) /* the data is not looked at */
-#endif
+#if defined(__GNUC__)
+__attribute__((always_inline)) /* so that no compiler takes data, which is not read, for something uninitialised */
 #endif
 static inline DLTensor mf_tensor(const void *data, mf_type type, int ndim, const int64_t *shape)
 {

@@ -1,5 +1,5 @@
-/* Sizes, strides and window arithmetic near 2^63: MF_ERROR_OVERFLOW (or another status that fits) or a right answer, never
- * undefined behaviour (UBSan watches). */
+/* Sizes, strides and window arithmetic near 2^63: MF_ERROR_OVERFLOW (or another status that fits) or a right answer,
+ * never undefined behaviour (UBSan watches). */
 #include "check.h"
 
 #include <modefold.h>
@@ -126,7 +126,7 @@ static void test_strides(void)
     plan_all(MF_ERROR_OVERFLOW, "i->", "sum(a)", &in, &one);
 }
 
-/* Pointers far apart: the overlap check must not overflow. Nothing is read: the input is refused, or there is no element. */
+/* Elements far apart: the overlap check must not overflow, and refuses before anything is read. */
 static void test_distances(void)
 {
     int64_t strides[1] = {-(most / 16)}, shape[1] = {8};

@@ -193,7 +193,7 @@ static void plan_memory(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
     const struct problem *problem = &plan->problem;
-    data->buffer_bytes = round64((size_t)(data->width * data->strip) * 8);
+    data->buffer_bytes = round64((size_t)(data->width * data->strip + (data->runs ? LANES : 0)) * 8);
     data->rows_bytes = round64((size_t)data->width * 8);
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->width < BLOCK ? data->width : BLOCK);
     size_t reducers = (size_t)problem->program.reducer_count;
@@ -220,6 +220,21 @@ static void plan_passes(struct mf_plan *plan)
     }
 }
 
+/* Whether elements and columns step through the same memory, and the number of elements is a power of two up to 128. */
+static int shares_runs(const struct mf_plan *plan)
+{
+    const struct outer_plan *data = plan->data;
+    const struct nest *nest = nest_of(plan);
+    int shares = nest->reduced == 1 && data->elements <= LANES && (data->elements & (data->elements - 1)) == 0;
+    for (int r = 0; r < plan->problem.program.reducer_count; r++) {
+        const struct reducer *reducer = &plan->problem.program.reducer[r];
+        int input = plan->problem.program.map.node[reducer->arg[0]].index;
+        shares = shares && reducer->kind == RED_FOLD && data->straight[r] && data->from[r] < 0 &&
+                 reducer->fold != FOLD_ANY && nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
+    }
+    return shares;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -234,6 +249,7 @@ static mf_status make(struct mf_plan *plan)
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
     plan_passes(plan);
+    data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem);
     plan_memory(plan);
     return MF_OK;

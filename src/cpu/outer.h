@@ -21,6 +21,7 @@ struct outer_plan {
     int arg_count, arg[MAX_REDUCERS];    /* argmin, argmax: row by row */
     int passes;                          /* how often the lane reducers go over a row */
     int any_order;                       /* their folds give the same in any order */
+    int64_t runs;                        /* element e of column c is column c+e: how many elements, else 0 */
     int pairs;                           /* a chain of two rows is their combination: folds only, strips of one row */
     int64_t elements, tiles;             /* of one output */
     int64_t columns, width, blocks;      /* of the column loop, of one block, blocks of a column loop */

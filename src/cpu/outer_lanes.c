@@ -231,8 +231,35 @@ static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
     return rows;
 }
 
+/* Runs of n elements that begin at every column (moving windows), n a power of two: neighbours share the parts of their trees.
+ * With y = x at first, y[i] = y[i] o y[i + half] for half = n/2 ... 1 are the same combinations as each run's own tree, and only
+ * log2 n of them an output. */
+static void shared_runs(struct columns *c, int64_t n)
+{
+    const struct problem *problem = &c->plan->problem;
+    for (int q = 0; q < c->outer->lane_count; q++) {
+        int r = c->outer->lane[q];
+        const struct reducer *reducer = &problem->program.reducer[r];
+        chain_fn *chain = c->kernels->fold[reducer->fold][reducer->cls].chain;
+        const char *x = c->base[problem->program.map.node[reducer->arg[0]].index];
+        char *y = c->buffer[r][0][0];
+        for (int64_t half = n / 2; half; half /= 2) {
+            const void *both[2] = {x, x + (size_t)half * value_size(c, r)};
+            if (x == y)
+                chain(y, y, both + 1, 1, c->width + half - 1, NULL);
+            else
+                chain(y, NULL, both, 2, c->width + half - 1, NULL);
+            x = y;
+        }
+    }
+}
+
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
 {
+    if (c->outer->runs) {
+        shared_runs(c, n);
+        return;
+    }
     if (c->outer->lane_count) {
         int64_t count = c->outer->any_order ? in_sequence(c, e, n) : tree(c, e, n, 0, 1, 0);
         if (c->outer->strip > 1)
