@@ -1,11 +1,15 @@
 /* modefold run: files in, a fold, files or text out. */
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "commands.h"
 #include "fold_files.h"
+#include "npy.h"
 #include "options.h"
+#include "picture.h"
 #include "progress.h"
 #include "show.h"
 
@@ -48,6 +52,28 @@ static int open_inputs(struct job *job, const struct option_list *arguments)
                   : results_infer(job->device, job->modes, job->expression, &job->operands, job->dtype, &job->results);
 }
 
+/* Temporary files to remove when the user interrupts. */
+static const char *volatile temporaries[MF_MAX_OUTPUTS];
+
+static void on_signal(int number)
+{
+    for (int k = 0; k < MF_MAX_OUTPUTS; k++)
+        if (temporaries[k])
+            unlink(temporaries[k]);
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void guard_output(int k, const struct array *array)
+{
+    temporaries[k] = array->npy       ? array->npy->target.temporary
+                     : array->picture ? array->picture->target.temporary
+                                      : NULL;
+    signal(SIGINT, on_signal);
+    signal(SIGTERM, on_signal);
+    signal(SIGHUP, on_signal);
+}
+
 static int make_memory(struct job *job, int k)
 {
     int64_t bytes = (job->results.dtype[k].bits + 7) / 8;
@@ -80,6 +106,7 @@ static int make_outputs(struct job *job)
         }
         if (array_create(job->files.item[k], r->dtype[k], r->ndim, r->shape, &job->output_file[k], error, sizeof error))
             return complain(1, "%s", error);
+        guard_output(k, &job->output_file[k]);
         job->output[k] = *job->output_file[k].tensor;
     }
     return 0;
@@ -124,9 +151,11 @@ static int fold(struct job *job)
 static int commit(struct job *job)
 {
     char error[512];
-    for (int k = 0; k < job->files.count; k++)
+    for (int k = 0; k < job->files.count; k++) {
+        temporaries[k] = NULL; /* the commit frees the name */
         if (array_commit(&job->output_file[k], error, sizeof error))
             return complain(1, "%s", error);
+    }
     return 0;
 }
 
@@ -193,6 +222,8 @@ static void show_json(const struct job *job)
 
 static void release(struct job *job)
 {
+    for (int k = 0; k < MF_MAX_OUTPUTS; k++)
+        temporaries[k] = NULL;
     mf_plan_destroy(job->plan);
     for (int k = 0; k < MF_MAX_OUTPUTS; k++) {
         array_close(&job->output_file[k]);

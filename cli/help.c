@@ -45,9 +45,8 @@ static const char run[] =
     "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
     "  --json              shape, type, time, GB/s, solver, and the data of small results, as JSON\n"
     "\n"
-    "An input is a .npy file (C or Fortran order, either byte order), a PNG or JPEG picture (height x width x "
-    "channel,\n"
-    "u8), or - for the standard input.\n";
+    "An input is a .npy file (C or Fortran order, either byte order), a PNG or JPEG picture\n"
+    "(height x width x channel, u8), or - for the standard input.\n";
 
 static const char plan[] =
     "modefold plan MODES EXPRESSION INPUT... [options]\n"
@@ -77,10 +76,9 @@ static const char verify[] =
     "  --device NAME  cpu or cpu:N\n"
     "  --file FILE    problems from a file, one a line; # begins a comment\n"
     "\n"
-    "Every solver that applies, and the library's own choice, must give the reference's bits and write nothing else. "
-    "A\n"
-    "difference is printed as its problem, the element and both values, then made smaller. Exit status 1 if there is "
-    "one.\n"
+    "Every solver that applies, and the library's own choice, must give the reference's bits and write\n"
+    "nothing else. A difference is printed as its problem, the element and both values, then made smaller.\n"
+    "Exit status 1 if there is one.\n"
     "\n"
     "A problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] ... | OPTIONS\n"
     "  tensors  :(STRIDES) +OFFSET, in elements; o=f32[8]@a lies in the memory of a; without outputs: the fold's own\n"
@@ -100,27 +98,26 @@ static const char bench[] =
     "  --bytes N      the same in bytes\n"
     "  --seconds T    for each row (0.5)\n"
     "  --threads N    --solver NAME   --device NAME   as for run\n"
+    "  --limit KIND   same (as many bytes read and as many written), read or copy (as many in all)\n"
     "  --json\n"
     "\n"
-    "Medians after a warm-up. GB/s counts every byte read or written once. The limit is a plain read of as many bytes "
-    "with\n"
-    "the widest vectors, or the best plain copy (and read, or fill) where more than 1 % of the bytes are written, "
-    "measured\n"
-    "in turns with the fold. ratio = GB/s / limit. The row of calls shows the time of one mf_fold call.\n";
+    "Medians after a warm-up. GB/s counts every byte read or written once. The limit is a plain read with\n"
+    "the widest vectors; where more than 1 % of the bytes are written, the best plain copy, with a read or\n"
+    "fill of what is left over. It is measured in turns with the fold, and the ratio is the median of each\n"
+    "pair's. The row of calls shows the time of one mf_fold call.\n";
 
-static const char demo[] = "modefold demo [--threads N]\n"
-                           "\n"
-                           "Ten folds of large arrays, each checked against plain loops, timed beside a plain read or "
-                           "copy of as many bytes, and\n"
-                           "repeated with every instruction set of this machine: the bits must be the same. Needs 1 GB "
-                           "of memory, and less than a\n"
-                           "minute on two cores. Exit status 1 if anything is wrong.\n";
+static const char demo[] =
+    "modefold demo [--threads N]\n"
+    "\n"
+    "Ten folds of large arrays, each checked against plain loops, timed beside a plain read or copy of as\n"
+    "many bytes, and repeated with every instruction set of this machine: the bits must be the same. Needs\n"
+    "1 GB of memory, and less than a minute on two cores. Exit status 1 if anything is wrong.\n";
 
-static const char info[] = "modefold info [--device NAME]\n"
-                           "\n"
-                           "The version, the device, instruction sets, types, reducers, maps, solvers, kinds of test "
-                           "data, and the environment\n"
-                           "variables in force.\n";
+static const char info[] =
+    "modefold info [--device NAME]\n"
+    "\n"
+    "The version, the device, instruction sets, types, reducers, maps, solvers, kinds of test data, and\n"
+    "the environment variables in force.\n";
 
 static const struct {
     const char *name, *text;

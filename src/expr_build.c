@@ -124,9 +124,10 @@ int mf_node_cast(struct pool *pool, int n, enum dtype type)
 {
     if (type == DT_bool)
         return mf_node_truth(pool, n);
-    if (pool->node[n].dtype == type && !pool->node[n].weak)
-        return n;
     int is_class = type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
+    int is_exact = is_class || pool->node[n].op == OP_OPERAND || pool->node[n].op == OP_CAST; /* a+b of u8 may be 300 */
+    if (pool->node[n].dtype == type && !pool->node[n].weak && is_exact)
+        return n;
     struct node node = blank(is_class ? OP_CONVERT : OP_CAST, mf_dtypes[type].cls, type);
     node.arg[0] = n;
     return add_node(pool, node);
@@ -193,7 +194,8 @@ static enum op truth_form(enum op op)
 /* popcount counts the bits that the type has; ~ of an unsigned type stays in it. */
 static int fit_to_type(struct pool *pool, enum op op, int n, enum dtype type)
 {
-    static const enum dtype unsigned_form[DT_COUNT] = {[DT_i8] = DT_u8, [DT_i16] = DT_u16, [DT_i32] = DT_u32};
+    static const enum dtype unsigned_form[DT_COUNT] = {[DT_i8] = DT_u8,  [DT_i16] = DT_u16, [DT_i32] = DT_u32,
+                                                       [DT_u8] = DT_u8,  [DT_u16] = DT_u16, [DT_u32] = DT_u32};
     if (op == OP_popcount && unsigned_form[type])
         return mf_node_cast(pool, n, unsigned_form[type]);
     return n;

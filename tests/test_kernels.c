@@ -241,7 +241,7 @@ static void test_state_chain(const char *isa, const struct kernels *k, enum cls 
         if (is_lse)
             k->lse[cls].chain(a, b, c.x, c.count, c.n, NULL);
         else
-            k->moments[cls].chain(a, b, c.x, c.count, c.n, first);
+            k->moments[cls].chain(a, b, c.x, c.count, c.n, first, NULL);
         int64_t i = 0;
         while (i < c.n && same(cls, load(t, a, i), want[i].a, is_lse) && same(cls, load(t, b, i), want[i].b, 0))
             i++;
@@ -331,7 +331,7 @@ static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cl
                     index_want[i] = first + (int32_t)j;
                 }
         }
-        k->arg[which][cls].chain(best, index, c.x, c.count, c.n, first);
+        k->arg[which][cls].chain(best, index, c.x, c.count, c.n, first, NULL);
         int64_t i = 0;
         while (i < c.n && index[i] == index_want[i] && same(cls, load(t, best, i), best_want[i], 0))
             i++;

@@ -52,7 +52,9 @@ static void test_shapes(void)
         {"iji->j", "3x2x3", "2"},
         {"abcdefghijklmnopqrstuvwxyzABCDEF->F", "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1"
          "x1x1x1x1x1x1x1x1x1x9", "9"},
-        {"abcdefghijklmnopqrstuvwxyz,ABCDEFGHIJKLMNOPQRSTUVWXYZ->zZ", "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x2,1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x3", "2x3"},
+        {"abcdefghijklmnopqrstuvwxyz,ABCDEFGHIJKLMNOPQRSTUVWXYZ->zZ",
+         "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x2,"
+         "1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x3", "2x3"},
         {"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p->p", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,7", "7"},
         /* windows: strides, products, offsets, negative coefficients, sums of the same mode */
         {"(i)->i", "5", "5"}, {"(1i)->i", "5", "5"}, {"(2i)->i", "5", "3"}, {"(2i)->i", "6", "3"},

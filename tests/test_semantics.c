@@ -1,6 +1,6 @@
-/* What folds mean: small cases computed by hand, NumPy's rules for NaN, infinities and -0, empty and tiny tensors, strides,
- * windows, several results, finish operands, in place. Every case runs under every solver that takes it, and all of them
- * must give the same bits. */
+/* What folds mean: small cases computed by hand, NumPy's rules for NaN, infinities and -0, empty and tiny tensors,
+ * strides, windows, several results, finish operands, in place. Every case runs under every solver that takes it, and
+ * all of them must give the same bits. (The maps are in test_expr.c.) */
 #include "check.h"
 
 #include <math.h>
@@ -269,7 +269,7 @@ static void test_casts(void)
 
 /* ---- order ---- */
 
-/* argmax numbers as written, whatever the memory: modes in the order of their first appearance, the last one fastest. */
+/* argmax numbers as written, whatever the memory: modes as they first appear, the last one fastest. */
 static void test_arg_order(void)
 {
     const float x[6] = {0, 9, 1, 2, 9, 3}; /* as 2 x 3: x[0][1] = x[1][1] = 9 */

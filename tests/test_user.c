@@ -1,5 +1,5 @@
-/* Users' operations: matrix products, affine maps, hashes of sequences, extremes with their counts; in order and not, over one
- * and several modes, windows and strides, against plain loops, under every solver. */
+/* Users' operations: matrix products, affine maps, hashes of sequences, extremes with their counts; in order and not,
+ * over one and several modes, windows and strides, against plain loops, under every solver. */
 #include "check.h"
 
 #include <math.h>
@@ -274,7 +274,7 @@ static void test_matrices(void)
     }
 }
 
-/* The order is that of the modes string whatever the memory: rows before columns, columns before rows, transposed views. */
+/* The order is that of the modes string whatever the memory: rows before columns, columns before rows, transposed. */
 static void test_two_modes(void)
 {
     enum { I = 23, J = 19, K = 11 };

@@ -12,14 +12,13 @@
 
 #include "../types.h"
 
-enum { CHAIN_NEXT = 8 };
-
 /* The folds whose state is one value of the class. min and max: a NaN sticks; which zero wins does not matter.
  * any: 1 when some element is not 0 (a NaN is not), else 0; its states are such 0 and 1. */
 enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_ANY, FOLD_COUNT };
 
 /* out[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32. acc may be out; null: the
- * chain starts with x[0]. next: CHAIN_NEXT rows that the caller reads afterwards, fetched meanwhile; or null. */
+ * chain starts with x[0]. next: null, or STEPS rows that the caller reads
+ * afterwards: next[k] is fetched into the second cache while x[k] is read. */
 typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t count, int64_t n,
                       const void *const *next);
 /* out[r] = the fold, in the order above, of x[r*pitch] ... x[r*pitch + n-1], for r < rows; 1 <= n <= 4096. */
@@ -36,7 +35,8 @@ struct fold_kernels {
  *   one element x is the state (1, x, 0). */
 struct moments_kernels {
     /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain */
-    void (*chain)(void *mean, void *m2, const void *const *x, int64_t count, int64_t n, int64_t first);
+    void (*chain)(void *mean, void *m2, const void *const *x, int64_t count, int64_t n, int64_t first,
+                  const void *const *next);
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
     void (*merge)(void *mean, void *m2, int64_t na, const void *mean_b, const void *m2_b, int64_t nb, int64_t n);
     void (*rows)(void *mean, void *m2, const void *x, int64_t rows, int64_t n, int64_t pitch);
@@ -57,7 +57,8 @@ struct arg_kernels {
     /* best[r], index[r] (0-based within the row) */
     void (*rows)(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
     /* where x[k][i] is strictly better than best[i]: best[i] = it, index[i] = first + k; k ascending, count <= 32 */
-    void (*chain)(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first);
+    void (*chain)(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first,
+                  const void *const *next);
 };
 
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */

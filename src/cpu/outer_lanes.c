@@ -70,32 +70,33 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
-    const void *at[MAX_CHAIN], *then[CHAIN_NEXT];
+    const void *at[MAX_CHAIN], *then[MAX_CHAIN];
     size_t item = row_item(c, r), value = value_size(c, r);
     char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
     int from = c->outer->from[r];
     for (int64_t row = 0; row < count; row++)
         at[row] = (const char *)x[row] + (size_t)i * item;
-    for (int row = 0; next && row < CHAIN_NEXT; row++)
+    for (int64_t row = 0; next && row < count; row++)
         then[row] = (const void *)((uintptr_t)next[row] + (size_t)i * item);
     next = next ? then : NULL;
     if (reducer->kind == RED_FOLD)
         (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
             .chain(a, append ? a : NULL, at, count, n, next);
     else if (reducer->kind == RED_MOMENTS)
-        k->moments[reducer->cls].chain(a, b, at, count, n, 0);
+        k->moments[reducer->cls].chain(a, b, at, count, n, 0, next);
     else
         k->lse[reducer->cls].chain(a, b, at, count, n, next);
 }
 
-/* The rows that are read after this chain: those from element e on; null when there are none. */
-static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, const void **rows)
+/* The `count` rows that are read after these: from element e on, as far as there are any; null when there are none. */
+static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, int64_t count,
+                                     const void **rows)
 {
     if (e < 0 || e >= end || !c->outer->straight[r])
         return NULL;
-    int64_t here = (end - e + gap - 1) / gap < CHAIN_NEXT ? (end - e + gap - 1) / gap : CHAIN_NEXT;
+    int64_t left = (end - e + gap - 1) / gap, here = left < count ? left : count;
     find_rows(c, r, e, here, gap, rows);
-    for (int64_t k = here; k < CHAIN_NEXT; k++)
+    for (int64_t k = here; k < count; k++)
         rows[k] = rows[here - 1];
     return rows;
 }
@@ -107,20 +108,32 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
 {
     const struct outer_plan *outer = c->outer;
     int64_t width = c->width * outer->strip, piece = width;
-    const void *x[MAX_REDUCERS][MAX_CHAIN], *ahead[CHAIN_NEXT];
+    const void *x[MAX_REDUCERS][MAX_CHAIN], *ahead[MAX_CHAIN], *piece_ahead[MAX_CHAIN];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
     for (int q = 0; q < outer->lane_count; q++)
         find_rows(c, outer->lane[q], e, count, gap, x[q]);
-    const void *const *next = rows_ahead(c, outer->lane[0], then, end, gap, ahead);
+    const void *const *next = rows_ahead(c, outer->lane[0], then, end, gap, count, ahead);
     if (outer->passes > 1) {
         piece = PIECE_BYTES / (count * (int64_t)row_item(c, outer->lane[0])) / 64 * 64;
         piece = piece < 64 ? 64 : piece;
     }
-    for (int64_t i = 0; i < width; i += piece)
-        for (int q = 0; q < outer->lane_count; q++)
+    int last = outer->lane_count - 1; /* memory brings the next piece while the last reducer works */
+    for (int64_t i = 0; i < width; i += piece) {
+        const void *const *soon = next;
+        if (i + piece < width && outer->straight[outer->lane[0]]) {
+            for (int64_t k = 0; k < count; k++)
+                piece_ahead[k] = (const char *)x[0][k] + (size_t)piece * row_item(c, outer->lane[0]);
+            soon = piece_ahead;
+        } else if (next) {
+            for (int64_t k = 0; k < count; k++)
+                piece_ahead[k] = (const void *)((uintptr_t)next[k] - (uintptr_t)i * row_item(c, outer->lane[0]));
+            soon = piece_ahead;
+        }
+        for (int q = 0; q <= last; q++)
             chain_columns(c, outer->lane[q], x[q], count, i, width - i < piece ? width - i : piece, level, append,
-                          q ? NULL : next);
+                          q == last ? soon : NULL);
+    }
 }
 
 /* a = a o b for n states of every lane reducer; na and nb elements each. */
@@ -209,13 +222,15 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
+            const void *ahead[MAX_CHAIN];
+            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, count, ahead);
             find_rows(c, r, e + done, count, 1, x);
             if (!done) {
                 memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
                 memset(to[1], 0, (size_t)c->width * 4);
             }
             c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(to[0], (int32_t *)(void *)to[1], x, count,
-                                                                          c->width, (int32_t)done);
+                                                                          c->width, (int32_t)done, next);
         }
     }
 }
@@ -351,7 +366,7 @@ static void join_arg(struct columns *c, int r, char *const *states, int64_t tile
         int64_t count = tiles - done < MAX_CHAIN ? tiles - done : MAX_CHAIN;
         for (int64_t k = 0; k < count; k++)
             x[k] = states[0] + (size_t)(done + k) * row;
-        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done);
+        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done, NULL);
     }
     int64_t *index = (int64_t *)(void *)c->buffer[r][0][1];
     for (int64_t i = 0; i < c->width; i++) {

@@ -13,6 +13,7 @@ _modefold()
     --solver) COMPREPLY=($(compgen -W 'map outer inner reference automatic' -- "$word")); return ;;
     --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2' -- "$word")); return ;;
     --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations windows calls' -- "$word")); return ;;
+    --limit) COMPREPLY=($(compgen -W 'same read copy' -- "$word")); return ;;
     -o | --output | --file) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --set | --threads | --count | --seed | --seconds | --elements | --bytes) return ;;
     esac
@@ -20,7 +21,7 @@ _modefold()
     run) options='--output --set --dtype --threads --solver --device --order-as-written --json' ;;
     plan) options='--set --dtype --threads --solver --device --order-as-written' ;;
     verify) options='--count --seed --seconds --solver --device --file' ;;
-    bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --json' ;;
+    bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --limit --json' ;;
     demo) options='--threads' ;;
     info) options='--device' ;;
     help) COMPREPLY=($(compgen -W 'run plan verify bench demo info' -- "$word")); return ;;

@@ -45,7 +45,7 @@ _modefold() {
     bench)
         _arguments '--rows[which rows]:rows:(all reduce broadcast operations windows calls)' \
             "--dtype[types]:type:($types)" '--elements[of the largest operand]:number:' '--bytes[the same]:number:' \
-            '--seconds[for each row]:seconds:' '--threads[how many threads]:number:' \
+            '--limit[what to compare with]:limit:(same read copy)' '--seconds[for each row]:seconds:' '--threads[how many threads]:number:' \
             "--solver[this solver or none]:solver:($solvers)" '--device[the device]:device:(cpu cpu\:1 cpu\:2)' \
             '--json[as JSON]' '--help[examples and options]' '*:problem:'
         ;;
