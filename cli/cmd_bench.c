@@ -199,7 +199,8 @@ static void put_result(struct job *job, const char *name, const struct result *r
     put_shapes(&job->line, shapes, sizeof shapes);
     if (!job->json) {
         put_time(r->fold, time, sizeof time);
-        printf("%-12s %-7s %-26s %-26s %10s", name, mf_type_name(job->line.tensor[0].dtype), job->line.modes, shapes, time);
+        printf("%-12s %-7s %-26s %-26s %10s", name, mf_type_name(job->line.tensor[0].dtype), job->line.modes, shapes,
+               time);
         if (job->one_shot) /* a call's own cost: memory has no part in it */
             printf(" %8s %8s %6s  %-13s %s\n", "-", "-", "-", "-", r->solver);
         else
@@ -214,8 +215,8 @@ static void put_result(struct job *job, const char *name, const struct result *r
     show_json_text(stdout, problem_print(&job->line, text, sizeof text));
     printf(", \"seconds\": %.9f, \"gb_per_second\": %.3f, \"limit_gb_per_second\": %.3f, \"ratio\": %.4f, "
            "\"limit\": \"%s\", \"bytes\": %.0f, \"runs\": %d, \"solver\": \"%s\", \"threads\": %d}",
-           r->fold, bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio, r->limit_what, bytes, r->runs,
-           r->solver, job->device_threads);
+           r->fold, bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio, r->limit_what, bytes, r->runs, r->solver,
+           job->device_threads);
     fflush(stdout);
 }
 
@@ -340,16 +341,23 @@ int command_bench(int argc, char **argv)
     job->seconds = 0.5;
     job->elements = STANDARD_ELEMENTS;
     const struct option_spec specs[] = {
-        {"rows", OPTION_TEXT, &job->rows},         {"dtype", OPTION_TEXT, &job->types},
-        {"threads", OPTION_NUMBER, &job->threads}, {"elements", OPTION_NUMBER, &job->elements},
-        {"bytes", OPTION_NUMBER, &job->bytes},     {"seconds", OPTION_REAL, &job->seconds},
-        {"solver", OPTION_TEXT, &job->solver},     {"device", OPTION_TEXT, &device},
-        {"limit", OPTION_TEXT, &job->limit},       {"json", OPTION_FLAG, &job->json},         {NULL, OPTION_FLAG, NULL},
+        {"rows", OPTION_TEXT, &job->rows},
+        {"dtype", OPTION_TEXT, &job->types},
+        {"threads", OPTION_NUMBER, &job->threads},
+        {"elements", OPTION_NUMBER, &job->elements},
+        {"bytes", OPTION_NUMBER, &job->bytes},
+        {"seconds", OPTION_REAL, &job->seconds},
+        {"solver", OPTION_TEXT, &job->solver},
+        {"device", OPTION_TEXT, &device},
+        {"limit", OPTION_TEXT, &job->limit},
+        {"json", OPTION_FLAG, &job->json},
+        {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &problems);
     if (!status && job->elements > (int64_t)1 << 40)
         status = complain(2, "--elements is more than 2^40");
-    if (!status && strcmp(job->limit, "same") != 0 && strcmp(job->limit, "read") != 0 && strcmp(job->limit, "copy") != 0)
+    if (!status && strcmp(job->limit, "same") != 0 && strcmp(job->limit, "read") != 0 &&
+        strcmp(job->limit, "copy") != 0)
         status = complain(2, "--limit takes same, read or copy, not \"%s\"", job->limit);
     if (!status)
         status = device_open(device, job->threads, &job->device);

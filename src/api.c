@@ -373,7 +373,10 @@ mf_status mf_fold_type(mf_device *device, const char *expression, int input_coun
     struct program *program = mf_alloc(sizeof *program);
     if (!program)
         return MF_ERROR_MEMORY;
-    mf_status status = mf_expr_parse(expression, input_count, types, device->operations, program);
+    pthread_mutex_lock(&device->lock);
+    const struct operation *operations = device->operations; /* only ever grows at its head */
+    pthread_mutex_unlock(&device->lock);
+    mf_status status = mf_expr_parse(expression, input_count, types, operations, program);
     if (status == MF_OK && (k < 0 || k >= program->output_count))
         status = mf_fail(MF_ERROR_ARGUMENT, "result %d was asked for and the expression has %d", k,
                          program->output_count);

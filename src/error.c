@@ -9,6 +9,7 @@ static _Thread_local char sentence[512];
 static _Thread_local mf_status last_status;
 
 long mf_alloc_budget = -1;
+int64_t mf_alloc_asked;
 
 mf_status mf_fail(mf_status status, const char *format, ...)
 {
@@ -55,6 +56,7 @@ static int budget_allows(void)
 
 static void *checked(void *memory, size_t size)
 {
+    __atomic_fetch_add(&mf_alloc_asked, (int64_t)size, __ATOMIC_RELAXED);
     if (!memory)
         mf_fail(MF_ERROR_MEMORY, "out of memory: %zu bytes were asked for", size);
     return memory;

@@ -27,6 +27,8 @@ void mf_free(void *memory);
 
 /* For tests: when not negative, that many more allocations succeed and all later ones fail. */
 extern long mf_alloc_budget;
+/* The bytes asked for so far, freed or not. */
+extern int64_t mf_alloc_asked;
 
 /* Products and sums of sizes; false when the result does not fit in int64_t. */
 static inline int mf_mul(int64_t a, int64_t b, int64_t *result)

@@ -179,7 +179,8 @@ static void test_files(void)
     expect_part("run 'ij->ij' 'a' x.npy -o - | head -c 6 | tail -c 5", "NUMPY");
     expect_no_leftovers();
     /* interrupted: neither the file nor its temporary is left */
-    CHECK(system("timeout -s INT 0.3 \"$MODEFOLD_COMMAND\" run 'ij,kl,mn->ikm' 'sum(a*b*c)' count.npy count.npy count.npy -o late.npy "
+    CHECK(system("timeout -s INT 0.3 \"$MODEFOLD_COMMAND\" run 'ij,kl,mn->ikm' 'sum(a*b*c)' count.npy count.npy "
+                 "count.npy -o late.npy "
                  "--solver reference 2>/dev/null") != 0);
     CHECK(!exists("late.npy"));
     expect_no_leftovers();

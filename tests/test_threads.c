@@ -155,19 +155,22 @@ static mf_status define(mf_device *device, const char *name)
 static void *define_and_fold(void *argument)
 {
     const struct folder *me = argument;
-    char name[32], expression[64];
-    snprintf(name, sizeof name, "total_%d", me->number);
-    snprintf(expression, sizeof expression, "%s(a)", name);
     int64_t x[200], y = -1;
-    DLDataType type;
+    int wrong = 0;
     for (int i = 0; i < 200; i++)
         x[i] = i;
     DLTensor in = mf_tensor(x, MF_I64, DIMS(200)), out = mf_tensor(&y, MF_I64, 0, NULL);
-    int wrong = define(me->device, name) != MF_OK;
-    wrong += mf_fold_type(me->device, expression, 1, &in, 0, &type) != MF_OK;
-    for (int round = 0; round < 20; round++)
+    for (int round = 0; round < 20; round++) {
+        char name[32], expression[64];
+        DLDataType type;
+        snprintf(name, sizeof name, "total_%d_%d", me->number, round);
+        snprintf(expression, sizeof expression, "%s(a)", name);
+        wrong += define(me->device, name) != MF_OK;
+        for (int again = 0; again < 20; again++)
+            wrong += mf_fold_type(me->device, expression, 1, &in, 0, &type) != MF_OK;
         wrong += mf_fold(me->device, "i->", expression, &in, &out) != MF_OK || y != 199 * 100;
-    wrong += define(me->device, name) != MF_ERROR_ARGUMENT;
+        wrong += define(me->device, name) != MF_ERROR_ARGUMENT;
+    }
     return wrong ? argument : NULL;
 }
 

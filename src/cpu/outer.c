@@ -200,24 +200,30 @@ static void plan_memory(struct mf_plan *plan)
     if (data->tiles > 1)
         data->states_bytes = reducers * 2 * round64((size_t)(data->tiles * data->width) * 8);
     data->worker_bytes = reducers * 2 * LEVELS * data->buffer_bytes + data->finish_bytes +
+                         (data->gathers ? 2 * PIECE_BYTES : 0) +
                          (data->root_count ? mf_block_memory(&data->block, data->width) : 0) +
                          (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
     if (!data->split)
         data->worker_bytes += data->states_bytes;
 }
 
-static void plan_passes(struct mf_plan *plan)
+static void plan_lanes(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
+    const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
+    int passes = 0, same = data->lane_count > 0;
     data->pairs = data->strip == 1;
     data->any_order = 1;
     for (int q = 0; q < data->lane_count; q++) {
-        const struct reducer *reducer = &plan->problem.program.reducer[data->lane[q]];
+        const struct reducer *reducer = &reducers[data->lane[q]];
         int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-        data->passes += reducer->kind == RED_LSE ? 2 : 1;
+        passes += reducer->kind == RED_LSE ? 2 : 1;
+        same = same && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
+               data->from[data->lane[q]] == data->from[data->lane[0]];
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
         data->any_order = data->any_order && reducer->kind == RED_FOLD && !(ordered && mf_cls_is_float(reducer->cls));
     }
+    data->gathers = same && passes > 1 && !data->any_order;
 }
 
 /* Whether elements and columns step through the same memory, and the number of elements is a power of two up to 128. */
@@ -248,7 +254,7 @@ static mf_status make(struct mf_plan *plan)
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
-    plan_passes(plan);
+    plan_lanes(plan);
     data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem);
     plan_memory(plan);
@@ -291,6 +297,10 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
         for (int l = 0; l < LEVELS; l++)
             for (int p = 0; p < 2; p++, memory += data->buffer_bytes)
                 c->buffer[r][l][p] = memory;
+    }
+    if (data->gathers) {
+        c->piece = memory;
+        memory += 2 * PIECE_BYTES; /* a piece has at least 64 columns */
     }
     if (!data->root_count)
         return;

@@ -4,7 +4,7 @@
 
 #include "finish.h"
 
-enum { LEVELS = 9, MAX_CHAIN = STEPS, PIECE_BYTES = 32 << 10 };
+enum { LEVELS = 9, MAX_CHAIN = STEPS, PIECE_BYTES = 32 << 10, FEW_ROWS = 8 };
 
 /* How a strip lies in memory: P consecutive elements of each of W columns. */
 enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [W][P] */ };
@@ -19,7 +19,7 @@ struct outer_plan {
     int from[MAX_REDUCERS];              /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS];  /* reducers folded lane by lane */
     int arg_count, arg[MAX_REDUCERS];    /* argmin, argmax: row by row */
-    int passes;                          /* how often the lane reducers go over a row */
+    int gathers;                         /* they go over the same rows more than once */
     int any_order;                       /* their folds give the same in any order */
     int64_t runs;                        /* element e of column c is column c+e: how many elements, else 0 */
     int pairs;                           /* a chain of two rows is their combination: folds only, strips of one row */
@@ -39,6 +39,7 @@ struct columns {
     const char *base[MF_MAX_INPUTS]; /* element 0, first column of this block */
     int64_t width;                   /* columns of this block */
     struct block block;
+    char *piece;                           /* a piece of a lane's rows, gathered */
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */
     char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
 };

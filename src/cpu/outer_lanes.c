@@ -82,10 +82,11 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     if (reducer->kind == RED_FOLD)
         (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
             .chain(a, append ? a : NULL, at, count, n, next);
-    else if (reducer->kind == RED_MOMENTS)
-        k->moments[reducer->cls].chain(a, b, at, count, n, 0, next);
-    else
+    else if (reducer->kind == RED_LSE)
         k->lse[reducer->cls].chain(a, b, at, count, n, next);
+    else
+        for (int64_t row = 0; row < count; row += FEW_ROWS)
+            k->moments[reducer->cls].chain(a, b, at + row, count - row < FEW_ROWS ? count - row : FEW_ROWS, n, row, NULL);
 }
 
 /* The `count` rows that are read after these: from element e on, as far as there are any; null when there are none. */
@@ -101,38 +102,45 @@ static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_
     return rows;
 }
 
-/* The chains of elements e, e+gap ... into level `level`; then those from `then` on will be wanted, all below end. Several reducers,
- * or one that goes over its rows twice, take so few columns at a time that the rows stay in the nearest cache. */
+/* Several reducers, or one that goes over its rows twice, on the same rows: piece by piece, each gathered first. A lane's rows are a
+ * power of two apart as often as not and would push each other out of every cache. */
+static void chain_pieces(struct columns *c, const void *const *x, int64_t count, int64_t width, int level)
+{
+    const struct outer_plan *outer = c->outer;
+    size_t item = row_item(c, outer->lane[0]);
+    int64_t piece = PIECE_BYTES / (count * (int64_t)item) / 64 * 64;
+    piece = piece < 64 ? 64 : piece;
+    for (int64_t i = 0; i < width; i += piece) {
+        int64_t n = width - i < piece ? width - i : piece;
+        const void *at[MAX_CHAIN];
+        for (int64_t k = 0; k < count; k++) {
+            char *row = c->piece + (size_t)(k * n) * item;
+            memcpy(row, (const char *)x[k] + (size_t)i * item, (size_t)n * item);
+            at[k] = (const void *)((uintptr_t)row - (uintptr_t)i * item); /* chain_columns adds i columns */
+        }
+        for (int q = 0; q < outer->lane_count; q++)
+            chain_columns(c, outer->lane[q], at, count, i, n, level, 0, NULL);
+    }
+}
+
+/* The chains of elements e, e+gap ... into level `level`; with append, continued by those from `then` on, below end. */
 static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level, int append, int64_t then,
                        int64_t end)
 {
     const struct outer_plan *outer = c->outer;
-    int64_t width = c->width * outer->strip, piece = width;
-    const void *x[MAX_REDUCERS][MAX_CHAIN], *ahead[MAX_CHAIN], *piece_ahead[MAX_CHAIN];
+    int64_t width = c->width * outer->strip;
+    const void *x[MAX_CHAIN], *ahead[MAX_CHAIN];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
-    for (int q = 0; q < outer->lane_count; q++)
-        find_rows(c, outer->lane[q], e, count, gap, x[q]);
-    const void *const *next = rows_ahead(c, outer->lane[0], then, end, gap, count, ahead);
-    if (outer->passes > 1) {
-        piece = PIECE_BYTES / (count * (int64_t)row_item(c, outer->lane[0])) / 64 * 64;
-        piece = piece < 64 ? 64 : piece;
+    if (outer->gathers) {
+        find_rows(c, outer->lane[0], e, count, gap, x);
+        chain_pieces(c, x, count, width, level);
+        return;
     }
-    int last = outer->lane_count - 1; /* memory brings the next piece while the last reducer works */
-    for (int64_t i = 0; i < width; i += piece) {
-        const void *const *soon = next;
-        if (i + piece < width && outer->straight[outer->lane[0]]) {
-            for (int64_t k = 0; k < count; k++)
-                piece_ahead[k] = (const char *)x[0][k] + (size_t)piece * row_item(c, outer->lane[0]);
-            soon = piece_ahead;
-        } else if (next) {
-            for (int64_t k = 0; k < count; k++)
-                piece_ahead[k] = (const void *)((uintptr_t)next[k] - (uintptr_t)i * row_item(c, outer->lane[0]));
-            soon = piece_ahead;
-        }
-        for (int q = 0; q <= last; q++)
-            chain_columns(c, outer->lane[q], x[q], count, i, width - i < piece ? width - i : piece, level, append,
-                          q == last ? soon : NULL);
+    for (int q = 0; q < outer->lane_count; q++) {
+        int r = outer->lane[q];
+        find_rows(c, r, e, count, gap, x);
+        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, count, ahead));
     }
 }
 
@@ -150,15 +158,6 @@ static void merge(struct columns *c, char *const *a, char *const *b, int r, int6
         k->lse[reducer->cls].merge(a[0], a[1], b[0], b[1], n);
 }
 
-/* The group whose lanes the tree visits after this one: the next number with its bits reversed. */
-static int64_t group_after(int64_t group, int64_t groups)
-{
-    int64_t bit = groups / 2;
-    for (; group & bit; bit /= 2)
-        group ^= bit;
-    return bit ? group | bit : -1;
-}
-
 /* node(group, step): lanes group*P ... of the tile, into `level`; the elements of each lane in it. */
 static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t step, int level)
 {
@@ -166,8 +165,7 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     int64_t groups = LANES / outer->strip;
     if (step == groups) {
         int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
-        int64_t after = group_after(group, groups);
-        chain_rows(c, e + lane, count, LANES, level, 0, after < 0 ? -1 : e + after * outer->strip, e + n);
+        chain_rows(c, e + lane, count, LANES, level, 0, -1, e + n);
         return count;
     }
     if (outer->pairs && n <= LANES && group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */

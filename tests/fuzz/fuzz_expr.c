@@ -1,5 +1,6 @@
-/* libFuzzer target for expressions: the first bytes choose the operands' types, the others are the text. What is accepted
- * must be a program whose nodes come in order and can be evaluated; what is refused must come with a sentence. */
+/* libFuzzer target for expressions: the first bytes choose the operands' types, the others are the text. What is
+ * accepted must be a program whose nodes come in order and can be evaluated; what is refused must come with a
+ * sentence. */
 #include <stdlib.h>
 
 #include "scalar.h"

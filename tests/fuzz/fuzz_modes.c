@@ -1,5 +1,5 @@
-/* libFuzzer target for the modes string: the bytes after the first few are the text, the first ones choose shapes. What is
- * accepted must hang together; what is refused must come with a sentence. */
+/* libFuzzer target for the modes string: the first bytes choose shapes, the others are the text. What is accepted must
+ * hang together; what is refused must come with a sentence. */
 #include <stdlib.h>
 
 #include "modes.h"
