@@ -109,7 +109,8 @@ static inline DLDataType mf_dtype(mf_type type)
 #if defined(__GNUC__)
 __attribute__((always_inline)) /* so that no compiler takes data, which is not read, for something uninitialised */
 #endif
-static inline DLTensor mf_tensor(const void *data, mf_type type, int ndim, const int64_t *shape)
+static inline DLTensor
+mf_tensor(const void *data, mf_type type, int ndim, const int64_t *shape)
 {
     DLTensor t;
     memset(&t, 0, sizeof t);
@@ -179,8 +180,8 @@ MF_API int mf_modes_inputs(const char *modes);
 MF_API int mf_expression_outputs(const char *expression);
 
 /* The type NumPy gives result number k of the expression for inputs of these types. */
-MF_API mf_status mf_fold_type(mf_device *device, const char *expression, int input_count, const DLTensor *inputs,
-                              int k, DLDataType *type);
+MF_API mf_status mf_fold_type(mf_device *device, const char *expression, int input_count, const DLTensor *inputs, int k,
+                              DLDataType *type);
 
 /* ---- 5. Plans ------------------------------------------------------------------------------------------------- */
 
@@ -239,8 +240,7 @@ typedef struct mf_operation {
     int commutative;
     void (*identity)(void *context, int64_t n, void *states);
     void (*lift)(void *context, int64_t n, const void *const *values, void *states);
-    void (*combine)(void *context, int64_t n, void *left, int64_t left_stride, const void *right,
-                    int64_t right_stride);
+    void (*combine)(void *context, int64_t n, void *left, int64_t left_stride, const void *right, int64_t right_stride);
     void (*finish)(void *context, int64_t n, const void *states, void *const *results);
     void *context;
 } mf_operation;

@@ -14,8 +14,8 @@ int mf_version(void)
 
 /* ---- recent plans ---- */
 
-/* mf_fold keeps plans by everything that makes them: the strings and each tensor's type, shape and strides. A plan in use
- * by a thread is not freed by another: `users` counts. */
+/* mf_fold keeps plans by everything that makes them: the strings and each tensor's type, shape and strides. A plan
+ * in use by a thread is not freed by another: `users` counts. */
 enum { CACHE_PLANS = 32, KEY_WORDS = 512 };
 
 struct cached {
@@ -164,7 +164,8 @@ static mf_status fold_uncached(mf_device *device, const char *modes, const char 
     return status;
 }
 
-/* Operands of a modes string: one more than the commas before its arrow. (Too many or too few are found by the parser.) */
+/* Operands of a modes string: one more than the commas before its arrow. (Too many or too few are found by the
+ * parser.) */
 static int count_operands(const char *modes)
 {
     int count = 1;
@@ -283,11 +284,11 @@ static mf_status check_operation(const mf_operation *op)
         return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": there is a built-in operation of this name", op->name);
     if (op->input_count < 1 || op->input_count > MAX_REDUCER_ARGS || op->output_count < 1 ||
         op->output_count > MAX_REDUCER_ARGS)
-        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has %d inputs and %d outputs; both must be 1 to %d", op->name,
-                       op->input_count, op->output_count, MAX_REDUCER_ARGS);
+        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has %d inputs and %d outputs; both must be 1 to %d",
+                       op->name, op->input_count, op->output_count, MAX_REDUCER_ARGS);
     if (op->state_size < 1 || op->state_size > 4096)
-        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has states of %zu bytes; 1 to 4096 are possible", op->name,
-                       op->state_size);
+        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has states of %zu bytes; 1 to 4096 are possible",
+                       op->name, op->state_size);
     const mf_type types[2] = {op->input_type, op->output_type};
     for (int i = 0; i < 2; i++)
         if (types[i] != MF_F32 && types[i] != MF_F64 && types[i] != MF_I64 && types[i] != MF_U64)
@@ -366,8 +367,9 @@ mf_status mf_fold_type(mf_device *device, const char *expression, int input_coun
     for (int i = 0; i < input_count; i++) {
         int t = mf_dtype_find(inputs[i].dtype);
         if (t < 0)
-            return mf_fail(MF_ERROR_TYPE, "operand %c has DLPack type code %d with %d bits, which modefold does not have",
-                           'a' + i, inputs[i].dtype.code, inputs[i].dtype.bits);
+            return mf_fail(MF_ERROR_TYPE,
+                           "operand %c has DLPack type code %d with %d bits, which modefold does not have", 'a' + i,
+                           inputs[i].dtype.code, inputs[i].dtype.bits);
         types[i] = (enum dtype)t;
     }
     struct program *program = mf_alloc(sizeof *program);
@@ -378,8 +380,8 @@ mf_status mf_fold_type(mf_device *device, const char *expression, int input_coun
     pthread_mutex_unlock(&device->lock);
     mf_status status = mf_expr_parse(expression, input_count, types, operations, program);
     if (status == MF_OK && (k < 0 || k >= program->output_count))
-        status = mf_fail(MF_ERROR_ARGUMENT, "result %d was asked for and the expression has %d", k,
-                         program->output_count);
+        status =
+            mf_fail(MF_ERROR_ARGUMENT, "result %d was asked for and the expression has %d", k, program->output_count);
     if (status == MF_OK) {
         const struct dtype_info *info = &mf_dtypes[program->finish.node[program->output[k]].dtype];
         *type = (DLDataType){info->code, info->bits, 1};

@@ -11,11 +11,11 @@ __attribute__((format(printf, 2, 3))) mf_status mf_fail(mf_status status, const 
 mf_status mf_fail_again(void);
 
 /* Leaves the caller with the callee's status unless it is MF_OK. */
-#define MF_TRY(call)                  \
-    do {                              \
-        mf_status mf_try_ = (call);   \
-        if (mf_try_ != MF_OK)         \
-            return mf_try_;           \
+#define MF_TRY(call)                \
+    do {                            \
+        mf_status mf_try_ = (call); \
+        if (mf_try_ != MF_OK)       \
+            return mf_try_;         \
     } while (0)
 
 /* malloc that records its failure (null then). Freed with mf_free. Sizes are checked by the caller. */

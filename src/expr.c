@@ -77,9 +77,8 @@ static int parse_number(struct parser *p)
     char *end;
     const char *start = p->at;
     int whole = 1;
-    for (const char *c = start; isalnum((unsigned char)*c) || *c == '.' ||
-                                ((*c == '+' || *c == '-') && (c[-1] == 'e' || c[-1] == 'E'));
-         c++)
+    for (const char *c = start;
+         isalnum((unsigned char)*c) || *c == '.' || ((*c == '+' || *c == '-') && (c[-1] == 'e' || c[-1] == 'E')); c++)
         if (!isdigit((unsigned char)*c))
             whole = 0;
     errno = 0;
@@ -149,11 +148,10 @@ static const struct {
     const char *name;
     enum op op;
 } functions[] = {
-    {"where", OP_where},     {"min", OP_min},     {"max", OP_max},           {"abs", OP_abs},
-    {"sqrt", OP_sqrt},       {"exp", OP_exp},     {"log", OP_log},           {"pow", OP_pow},
-    {"tanh", OP_tanh},       {"sigmoid", OP_sigmoid}, {"relu", OP_relu},     {"leaky", OP_leaky},
-    {"popcount", OP_popcount}, {"isnan", OP_isnan}, {"isfinite", OP_isfinite}, {"floor", OP_floor},
-    {"ceil", OP_ceil},       {"trunc", OP_trunc}, {"round", OP_round},       {"sign", OP_sign},
+    {"where", OP_where}, {"min", OP_min},     {"max", OP_max},           {"abs", OP_abs},     {"sqrt", OP_sqrt},
+    {"exp", OP_exp},     {"log", OP_log},     {"pow", OP_pow},           {"tanh", OP_tanh},   {"sigmoid", OP_sigmoid},
+    {"relu", OP_relu},   {"leaky", OP_leaky}, {"popcount", OP_popcount}, {"isnan", OP_isnan}, {"isfinite", OP_isfinite},
+    {"floor", OP_floor}, {"ceil", OP_ceil},   {"trunc", OP_trunc},       {"round", OP_round}, {"sign", OP_sign},
     {"fma", OP_fma},
 };
 
@@ -356,10 +354,10 @@ static const struct {
     enum op op;
     int swap; /* x > y is y < x */
 } operators[] = {
-    {"<=", 0, OP_le, 0}, {">=", 0, OP_le, 1}, {"==", 0, OP_eq, 0}, {"!=", 0, OP_ne, 0}, {"<<", 3, OP_shl, 0},
-    {">>", 3, OP_shr, 0}, {"<", 0, OP_lt, 0}, {">", 0, OP_lt, 1},  {"|", 1, OP_or, 0},  {"&", 2, OP_and, 0},
-    {"+", 4, OP_add, 0}, {"-", 4, OP_sub, 0}, {"**", 9, OP_pow, 0}, {"*", 5, OP_mul, 0}, {"//", 5, OP_floordiv, 0},
-    {"/", 5, OP_div, 0}, {"%", 5, OP_mod, 0},
+    {"<=", 0, OP_le, 0},  {">=", 0, OP_le, 1}, {"==", 0, OP_eq, 0},  {"!=", 0, OP_ne, 0}, {"<<", 3, OP_shl, 0},
+    {">>", 3, OP_shr, 0}, {"<", 0, OP_lt, 0},  {">", 0, OP_lt, 1},   {"|", 1, OP_or, 0},  {"&", 2, OP_and, 0},
+    {"+", 4, OP_add, 0},  {"-", 4, OP_sub, 0}, {"**", 9, OP_pow, 0}, {"*", 5, OP_mul, 0}, {"//", 5, OP_floordiv, 0},
+    {"/", 5, OP_div, 0},  {"%", 5, OP_mod, 0},
 };
 
 /* The operator that stands next, or -1. */
@@ -427,8 +425,8 @@ static mf_status parse_outputs(struct parser *p)
     return MF_ERROR_EXPRESSION;
 }
 
-mf_status mf_expr_parse(const char *text, int input_count, const enum dtype *types,
-                        const struct operation *operations, struct program *program)
+mf_status mf_expr_parse(const char *text, int input_count, const enum dtype *types, const struct operation *operations,
+                        struct program *program)
 {
     memset(program, 0, sizeof *program);
     struct parser p = {text, text, input_count, types, operations, program, NULL, 0, 0};

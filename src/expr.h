@@ -49,8 +49,8 @@ enum reducer_kind { RED_FOLD, RED_MOMENTS, RED_LSE, RED_ARG, RED_USER };
 
 struct reducer {
     enum reducer_kind kind;
-    enum fold fold; /* RED_FOLD; RED_ARG: FOLD_MIN or FOLD_MAX */
-    enum cls cls;   /* of the arguments */
+    enum fold fold;                       /* RED_FOLD; RED_ARG: FOLD_MIN or FOLD_MAX */
+    enum cls cls;                         /* of the arguments */
     int arg_count, arg[MAX_REDUCER_ARGS]; /* map nodes */
     const struct operation *user;
 };
@@ -73,8 +73,8 @@ struct program {
 };
 
 /* Parses text for operands of these types. Errors: MF_ERROR_EXPRESSION, MF_ERROR_TYPE, with the position. */
-mf_status mf_expr_parse(const char *text, int input_count, const enum dtype *types,
-                        const struct operation *operations, struct program *program);
+mf_status mf_expr_parse(const char *text, int input_count, const enum dtype *types, const struct operation *operations,
+                        struct program *program);
 
 /* Whether an expression already has a meaning for this name. */
 int mf_expr_name_taken(const char *name);

@@ -19,9 +19,9 @@ static const struct map_info maps[OP_END] = {
 
 static int same_node(const struct node *a, const struct node *b)
 {
-    return a->op == b->op && a->cls == b->cls && a->dtype == b->dtype && a->weak == b->weak &&
-           a->arg[0] == b->arg[0] && a->arg[1] == b->arg[1] && a->arg[2] == b->arg[2] && a->index == b->index &&
-           a->part == b->part && a->value.u64 == b->value.u64;
+    return a->op == b->op && a->cls == b->cls && a->dtype == b->dtype && a->weak == b->weak && a->arg[0] == b->arg[0] &&
+           a->arg[1] == b->arg[1] && a->arg[2] == b->arg[2] && a->index == b->index && a->part == b->part &&
+           a->value.u64 == b->value.u64;
 }
 
 static int add_node(struct pool *pool, struct node node)
@@ -194,8 +194,8 @@ static enum op truth_form(enum op op)
 /* popcount counts the bits that the type has; ~ of an unsigned type stays in it. */
 static int fit_to_type(struct pool *pool, enum op op, int n, enum dtype type)
 {
-    static const enum dtype unsigned_form[DT_COUNT] = {[DT_i8] = DT_u8,  [DT_i16] = DT_u16, [DT_i32] = DT_u32,
-                                                       [DT_u8] = DT_u8,  [DT_u16] = DT_u16, [DT_u32] = DT_u32};
+    static const enum dtype unsigned_form[DT_COUNT] = {
+        [DT_i8] = DT_u8, [DT_i16] = DT_u16, [DT_i32] = DT_u32, [DT_u8] = DT_u8, [DT_u16] = DT_u16, [DT_u32] = DT_u32};
     if (op == OP_popcount && unsigned_form[type])
         return mf_node_cast(pool, n, unsigned_form[type]);
     return n;
@@ -269,8 +269,8 @@ static int add_reducer(struct program *program, struct reducer reducer)
 }
 
 /* A finish node for one part of a reducer's state. */
-static int state_node(struct program *program, enum reducer_kind kind, enum fold fold, int arg, int part,
-                      enum cls cls, enum dtype type)
+static int state_node(struct program *program, enum reducer_kind kind, enum fold fold, int arg, int part, enum cls cls,
+                      enum dtype type)
 {
     struct reducer reducer;
     memset(&reducer, 0, sizeof reducer);
@@ -438,19 +438,48 @@ static int64_t literal_ddof(const struct program *program, const int *args, int 
     return node->op == OP_CONST && node->cls == CLS_I64 && node->value.i64 >= 0 ? node->value.i64 : -1;
 }
 
-enum reducer_id { R_sum, R_prod, R_min, R_max, R_mean, R_var, R_std, R_norm, R_any, R_all, R_and, R_or, R_xor, R_count,
-                  R_argmin, R_argmax, R_logsumexp, R_END };
+enum reducer_id {
+    R_sum,
+    R_prod,
+    R_min,
+    R_max,
+    R_mean,
+    R_var,
+    R_std,
+    R_norm,
+    R_any,
+    R_all,
+    R_and,
+    R_or,
+    R_xor,
+    R_count,
+    R_argmin,
+    R_argmax,
+    R_logsumexp,
+    R_END
+};
 
 static const struct {
     const char *name;
     int needs_element; /* has no identity */
 } reducers[R_END] = {
-    [R_sum] = {"sum", 0},       [R_prod] = {"prod", 0},     [R_min] = {"min", 0},
-    [R_max] = {"max", 0},       [R_mean] = {"mean", 1},     [R_var] = {"var", 1},
-    [R_std] = {"std", 1},       [R_norm] = {"norm", 0},     [R_any] = {"any", 0},
-    [R_all] = {"all", 0},       [R_and] = {"and", 0},       [R_or] = {"or", 0},
-    [R_xor] = {"xor", 0},       [R_count] = {"count", 0},   [R_argmin] = {"argmin", 1},
-    [R_argmax] = {"argmax", 1}, [R_logsumexp] = {"logsumexp", 0},
+    [R_sum] = {"sum", 0},
+    [R_prod] = {"prod", 0},
+    [R_min] = {"min", 0},
+    [R_max] = {"max", 0},
+    [R_mean] = {"mean", 1},
+    [R_var] = {"var", 1},
+    [R_std] = {"std", 1},
+    [R_norm] = {"norm", 0},
+    [R_any] = {"any", 0},
+    [R_all] = {"all", 0},
+    [R_and] = {"and", 0},
+    [R_or] = {"or", 0},
+    [R_xor] = {"xor", 0},
+    [R_count] = {"count", 0},
+    [R_argmin] = {"argmin", 1},
+    [R_argmax] = {"argmax", 1},
+    [R_logsumexp] = {"logsumexp", 0},
 };
 
 static int reduce_count(struct program *program, int arg)
@@ -463,23 +492,40 @@ static int reduce_count(struct program *program, int arg)
 static int reduce_by_id(struct program *program, enum reducer_id id, int arg, int64_t ddof)
 {
     switch (id) {
-    case R_sum: return reduce_sum(program, FOLD_SUM, arg);
-    case R_prod: return reduce_sum(program, FOLD_PROD, arg);
-    case R_min: return reduce_extreme(program, FOLD_MIN, arg);
-    case R_max: return reduce_extreme(program, FOLD_MAX, arg);
-    case R_mean: return reduce_mean(program, arg);
-    case R_var: return reduce_var(program, arg, ddof, 0);
-    case R_std: return reduce_var(program, arg, ddof, 1);
-    case R_norm: return reduce_norm(program, arg);
-    case R_any: return state_node(program, RED_FOLD, FOLD_ANY, arg, 0, program->map.node[arg].cls, DT_bool);
-    case R_all: return reduce_truth(program, FOLD_MIN, arg);
-    case R_and: return reduce_bits(program, FOLD_AND, "and", arg);
-    case R_or: return reduce_bits(program, FOLD_OR, "or", arg);
-    case R_xor: return reduce_bits(program, FOLD_XOR, "xor", arg);
-    case R_count: return reduce_count(program, arg);
-    case R_argmin: return state_node(program, RED_ARG, FOLD_MIN, arg, 1, CLS_I64, DT_i64);
-    case R_argmax: return state_node(program, RED_ARG, FOLD_MAX, arg, 1, CLS_I64, DT_i64);
-    default: return reduce_logsumexp(program, arg);
+    case R_sum:
+        return reduce_sum(program, FOLD_SUM, arg);
+    case R_prod:
+        return reduce_sum(program, FOLD_PROD, arg);
+    case R_min:
+        return reduce_extreme(program, FOLD_MIN, arg);
+    case R_max:
+        return reduce_extreme(program, FOLD_MAX, arg);
+    case R_mean:
+        return reduce_mean(program, arg);
+    case R_var:
+        return reduce_var(program, arg, ddof, 0);
+    case R_std:
+        return reduce_var(program, arg, ddof, 1);
+    case R_norm:
+        return reduce_norm(program, arg);
+    case R_any:
+        return state_node(program, RED_FOLD, FOLD_ANY, arg, 0, program->map.node[arg].cls, DT_bool);
+    case R_all:
+        return reduce_truth(program, FOLD_MIN, arg);
+    case R_and:
+        return reduce_bits(program, FOLD_AND, "and", arg);
+    case R_or:
+        return reduce_bits(program, FOLD_OR, "or", arg);
+    case R_xor:
+        return reduce_bits(program, FOLD_XOR, "xor", arg);
+    case R_count:
+        return reduce_count(program, arg);
+    case R_argmin:
+        return state_node(program, RED_ARG, FOLD_MIN, arg, 1, CLS_I64, DT_i64);
+    case R_argmax:
+        return state_node(program, RED_ARG, FOLD_MAX, arg, 1, CLS_I64, DT_i64);
+    default:
+        return reduce_logsumexp(program, arg);
     }
 }
 
@@ -511,12 +557,13 @@ int mf_node_reduce(struct program *program, const char *name, const int *args, i
 }
 
 int mf_node_reduce_user(struct program *program, const struct operation *operation, int part, const int *args,
-                     int arg_count)
+                        int arg_count)
 {
     const mf_operation *is = &operation->is;
     if (arg_count != is->input_count || part < 0 || part >= is->output_count) {
-        mf_fail(MF_ERROR_EXPRESSION, "%s takes %d operand%s and has %d results (result %d of %d operands was asked for)",
-                operation->name, is->input_count, is->input_count == 1 ? "" : "s", is->output_count, part, arg_count);
+        mf_fail(MF_ERROR_EXPRESSION,
+                "%s takes %d operand%s and has %d results (result %d of %d operands was asked for)", operation->name,
+                is->input_count, is->input_count == 1 ? "" : "s", is->output_count, part, arg_count);
         return -1;
     }
     enum dtype in = (enum dtype)mf_dtype_find(mf_dtype(is->input_type));

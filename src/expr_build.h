@@ -20,6 +20,6 @@ int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count);
  * reducer. */
 int mf_node_reduce(struct program *program, const char *name, const int *args, int arg_count);
 int mf_node_reduce_user(struct program *program, const struct operation *operation, int part, const int *args,
-                     int arg_count);
+                        int arg_count);
 
 #endif

@@ -1,5 +1,5 @@
-/* From modes, shapes and strides to canonical loops: size-1 modes dropped, reduced modes in the contract's order, neighbours
- * merged. (FFTW's tensor canonicalisation and NumPy's axis coalescing do the same for their problems.) */
+/* From modes, shapes and strides to canonical loops: size-1 modes dropped, reduced modes in the contract's order,
+ * neighbours merged. (FFTW's tensor canonicalisation and NumPy's axis coalescing do the same for their problems.) */
 #include "layout.h"
 
 /* A tensor's strides in elements, row-major where it has none, and its reach in bytes. */
@@ -15,8 +15,9 @@ static mf_status tensor_layout(const DLTensor *tensor, const char *what, int64_t
         stride[d] = tensor->strides ? tensor->strides[d] : count;
         if (n > 1 && (!mf_mul(stride[d], n - 1, &reach) || !mf_mul(reach, item, &reach) ||
                       !mf_add(reach < 0 ? *low : *high, reach, reach < 0 ? low : high)))
-            return mf_fail(MF_ERROR_OVERFLOW, "%s: dimension %d of %lld elements with stride %lld does not fit in 63 bits",
-                           what, d, (long long)n, (long long)stride[d]);
+            return mf_fail(MF_ERROR_OVERFLOW,
+                           "%s: dimension %d of %lld elements with stride %lld does not fit in 63 bits", what, d,
+                           (long long)n, (long long)stride[d]);
         if (!tensor->strides && n && !mf_mul(count, n, &count))
             return mf_fail(MF_ERROR_OVERFLOW, "%s: its shape has more than 2^63 - 1 elements (dimension %d is %lld)",
                            what, d, (long long)n);
@@ -64,7 +65,8 @@ static mf_status add_window(const struct modes *modes, struct problem *problem, 
         int64_t n = size[term->mode[p]], reach;
         if (n < 1)
             return MF_OK; /* no element at all */
-        if (!mf_mul(n - 1, term->coefficient[p], &reach) || !mf_add(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
+        if (!mf_mul(n - 1, term->coefficient[p], &reach) ||
+            !mf_add(reach < 0 ? low : high, reach, reach < 0 ? &low : &high))
             return mf_fail(MF_ERROR_OVERFLOW, "operand %c: the window of dimension %d does not fit in 63 bits",
                            'a' + input, d);
     }
@@ -110,10 +112,14 @@ static mf_status check_use(const struct modes *modes, const struct problem *prob
     for (int m = 0; m < modes->mode_count; m++)
         if (loop[m] >= modes->output_rank && mf_modes_has(modes, input, m)) {
             if (!problem->program.reducer_count)
-                return mf_fail(MF_ERROR_EXPRESSION, "mode %c of operand %c is not in the output and the expression has "
-                               "no reducer", modes->letter[m], 'a' + input);
-            return mf_fail(MF_ERROR_EXPRESSION, "operand %c stands outside of a reducer and has mode %c, which is not in "
-                           "the output", 'a' + input, modes->letter[m]);
+                return mf_fail(MF_ERROR_EXPRESSION,
+                               "mode %c of operand %c is not in the output and the expression has "
+                               "no reducer",
+                               modes->letter[m], 'a' + input);
+            return mf_fail(MF_ERROR_EXPRESSION,
+                           "operand %c stands outside of a reducer and has mode %c, which is not in "
+                           "the output",
+                           'a' + input, modes->letter[m]);
         }
     return MF_OK;
 }
@@ -131,8 +137,8 @@ static mf_status add_inputs(const struct modes *modes, const DLTensor *inputs, c
         MF_TRY(tensor_layout(&inputs[i], what, mf_dtypes[problem->in_type[i]].size, stride, &problem->low[i],
                              &problem->high[i]));
         for (int d = 0; d < inputs[i].ndim; d++) {
-            MF_TRY(add_dimension(&modes->input[i].term[d], stride[d], loop, problem->memory.in[i],
-                                 &problem->in_base[i], i));
+            MF_TRY(add_dimension(&modes->input[i].term[d], stride[d], loop, problem->memory.in[i], &problem->in_base[i],
+                                 i));
             MF_TRY(add_window(modes, problem, i, d, inputs[i].shape[d], size, loop));
         }
     }
@@ -305,7 +311,8 @@ mf_status mf_problem_make(const struct modes *modes, const DLTensor *inputs, con
     MF_TRY(add_outputs(modes, outputs, size, problem));
     MF_TRY(add_inputs(modes, inputs, size, loop, problem));
     if (problem->reduced_total == 0 && problem->kept_total > 0 && problem->program.needs_element)
-        return mf_fail(MF_ERROR_EMPTY, "%s of no elements has no value (the reduced modes have 0 elements and the output %lld)",
+        return mf_fail(MF_ERROR_EMPTY,
+                       "%s of no elements has no value (the reduced modes have 0 elements and the output %lld)",
                        problem->program.needs_element, (long long)problem->kept_total);
     struct nest *raw = mf_alloc(sizeof *raw);
     if (!raw)
@@ -358,14 +365,17 @@ static mf_status check_pair(const struct problem *problem, int a, const char *pa
     int a_is_output = a >= MF_MAX_INPUTS;
     if (!a_is_output && pa == pb && exactly_in_place(problem, a, output))
         return MF_OK;
-    int64_t item_a = a_is_output ? mf_dtypes[problem->out_type[a - MF_MAX_INPUTS]].size : mf_dtypes[problem->in_type[a]].size;
+    int64_t item_a =
+        a_is_output ? mf_dtypes[problem->out_type[a - MF_MAX_INPUTS]].size : mf_dtypes[problem->in_type[a]].size;
     int64_t shift = a_is_output ? 0 : problem->in_base[a] * item_a;
     int64_t item_b = mf_dtypes[problem->out_type[output]].size;
     if (ranks_a + ranks_b > 2 * MF_MAX_RANK ||
-        mf_sets_meet(shift, ranks_a, na, sa, item_a, (int64_t)((uintptr_t)pb - (uintptr_t)pa), ranks_b, nb, sb, item_b)) {
+        mf_sets_meet(shift, ranks_a, na, sa, item_a, (int64_t)((uintptr_t)pb - (uintptr_t)pa), ranks_b, nb, sb,
+                     item_b)) {
         if (a_is_output)
             return mf_fail(MF_ERROR_OVERLAP, "output %d and output %d overlap in memory", a - MF_MAX_INPUTS, output);
-        return mf_fail(MF_ERROR_OVERLAP, "output %d overlaps operand %c in memory without being exactly it", output, 'a' + a);
+        return mf_fail(MF_ERROR_OVERLAP, "output %d overlaps operand %c in memory without being exactly it", output,
+                       'a' + a);
     }
     return MF_OK;
 }

@@ -7,7 +7,8 @@
 
 enum { MAX_LOOPS = MF_MAX_MODES, MAX_WINDOWS = 64 };
 
-/* An index of an operand's dimension that may leave it: offset + sum of step[loop] * position must lie in 0 ... extent-1. */
+/* An index of an operand's dimension that may leave it: offset + sum of step[loop] * position must lie in 0 ...
+ * extent-1. */
 struct window {
     int input;
     int64_t offset, extent;
@@ -34,7 +35,8 @@ struct problem {
     int64_t kept_total, reduced_total;
     struct nest memory;  /* elements numbered by decreasing stride: the contract's order */
     struct nest written; /* elements numbered as the modes string says: for non-commutative operations */
-    /* For the overlap checks, per tensor (inputs, then outputs): bytes from the pointer to its first and past its last. */
+    /* For the overlap checks, per tensor (inputs, then outputs): bytes from the pointer to its first and past its
+     * last. */
     int64_t low[MF_MAX_INPUTS + MF_MAX_OUTPUTS], high[MF_MAX_INPUTS + MF_MAX_OUTPUTS];
     int may_be_in_place[MF_MAX_INPUTS]; /* this operand may coincide with an output */
     int finish_uses[MF_MAX_INPUTS], map_uses[MF_MAX_INPUTS];
@@ -48,8 +50,8 @@ mf_status mf_problem_make(const struct modes *modes, const DLTensor *inputs, con
 /* MF_ERROR_OVERLAP if these pointers overlap in a way that the fold cannot bear; cheap when nothing is near. */
 mf_status mf_problem_check_overlap(const struct problem *problem, const void *const *inputs, void *const *outputs);
 
-/* Whether two strided sets of bytes share one: base_a + sum of sa[i]*[0, na[i]) + [0, bytes_a), and b likewise. Strides in
- * bytes. 1 shared, 0 not; 1 also when the search would take too long. */
+/* Whether two strided sets of bytes share one: base_a + sum of sa[i]*[0, na[i]) + [0, bytes_a), and b likewise.
+ * Strides in bytes. 1 shared, 0 not; 1 also when the search would take too long. */
 int mf_sets_meet(int64_t base_a, int ranks_a, const int64_t *na, const int64_t *sa, int64_t bytes_a, int64_t base_b,
                  int ranks_b, const int64_t *nb, const int64_t *sb, int64_t bytes_b);
 /* Whether two different positions of one strided set share a byte. */

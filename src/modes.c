@@ -199,8 +199,7 @@ static mf_status scan_output(struct scanner *s, const char *end)
             if (modes->output_mode[i] == mode)
                 return mf_fail(MF_ERROR_MODES, "modes \"%.100s\": the output has mode %c twice", s->text, *s->at);
         if (modes->output_rank == MF_MAX_RANK)
-            return mf_fail(MF_ERROR_MODES, "modes \"%.100s\": the output has more than %d modes", s->text,
-                           MF_MAX_RANK);
+            return mf_fail(MF_ERROR_MODES, "modes \"%.100s\": the output has more than %d modes", s->text, MF_MAX_RANK);
         modes->output_mode[modes->output_rank++] = mode;
         s->at++;
     }
@@ -290,8 +289,8 @@ static mf_status agree(const struct modes *modes, int mode, int64_t value, char 
     char before[32], now[32];
     snprintf(before, sizeof before, who[mode] == '=' ? "after \"with\"" : "in operand %c", who[mode]);
     snprintf(now, sizeof now, who_now == '>' ? "in the output" : "in operand %c", who_now);
-    return mf_fail(MF_ERROR_SHAPE, "mode %c is %lld %s and %lld %s", modes->letter[mode], (long long)size[mode],
-                   before, (long long)value, now);
+    return mf_fail(MF_ERROR_SHAPE, "mode %c is %lld %s and %lld %s", modes->letter[mode], (long long)size[mode], before,
+                   (long long)value, now);
 }
 
 /* The lowest and highest value a window's index takes, its modes of unknown size left out. */

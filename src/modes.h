@@ -19,8 +19,8 @@ struct mode_list {
 
 struct modes {
     int input_count, mode_count, output_rank;
-    char letter[MF_MAX_MODES];        /* of each mode, in the order of first appearance */
-    int64_t set_size[MF_MAX_MODES];   /* from "with j=32"; -1 where not set */
+    char letter[MF_MAX_MODES];      /* of each mode, in the order of first appearance */
+    int64_t set_size[MF_MAX_MODES]; /* from "with j=32"; -1 where not set */
     int output_mode[MF_MAX_RANK];
     struct mode_list input[MF_MAX_INPUTS];
 };

@@ -1,9 +1,9 @@
 /* Do two strided sets of bytes meet?
  *
  * sum of s_i * x_i over both sets (b's strides negated) = distance, 0 <= x_i < n_i, is a bounded linear Diophantine
- * equation: NP-hard in general, small in practice. It is searched largest stride first; what the remaining terms can still
- * reach (their least and greatest sum, and their greatest common divisor) prunes. A search that takes too many steps
- * answers "yes", which refuses a call that might have been fine rather than accept a wrong one.
+ * equation: NP-hard in general, small in practice. It is searched largest stride first; what the remaining terms can
+ * still reach (their least and greatest sum, and their greatest common divisor) prunes. A search that takes too many
+ * steps answers "yes", which refuses a call that might have been fine rather than accept a wrong one.
  * (The same problem: NumPy's solve_may_share_memory.) */
 #include "layout.h"
 

@@ -13,8 +13,9 @@ static mf_status find_type(DLDataType type, const char *what, int number, enum d
 {
     int t = mf_dtype_find(type);
     if (t < 0)
-        return mf_fail(MF_ERROR_TYPE, "%s %d has DLPack type code %d with %d bits and %d lanes, which modefold does not have",
-                       what, number, type.code, type.bits, type.lanes);
+        return mf_fail(MF_ERROR_TYPE,
+                       "%s %d has DLPack type code %d with %d bits and %d lanes, which modefold does not have", what,
+                       number, type.code, type.bits, type.lanes);
     *found = (enum dtype)t;
     return MF_OK;
 }
@@ -114,8 +115,8 @@ static mf_status fill_plan(mf_device *device, const char *modes, const char *exp
         plan->threads = options->threads;
     mf_status status = mf_modes_parse(modes, parsed);
     if (status == MF_OK)
-        status = make_problem(device, parsed, expression, inputs, outputs, options ? options->flags : 0,
-                              &plan->problem);
+        status =
+            make_problem(device, parsed, expression, inputs, outputs, options ? options->flags : 0, &plan->problem);
     mf_free(parsed);
     MF_TRY(status);
     MF_TRY(choose_solver(plan, options ? options->solver : NULL));
@@ -175,7 +176,9 @@ mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs, void *
 {
     if (!plan || (!inputs && plan->problem.input_count) || !outputs)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_plan_execute: %s is null",
-                       !plan ? "the plan" : !outputs ? "outputs" : "inputs");
+                       !plan      ? "the plan"
+                       : !outputs ? "outputs"
+                                  : "inputs");
     const struct problem *problem = &plan->problem;
     if (stream)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_plan_execute: the CPU has no streams and one was given");

@@ -1,8 +1,9 @@
-/* The naive solver: any rank, any operation, one element after the other. It is the specification of every other solver, and
- * what they are tested against with ==.
+/* The naive solver: any rank, any operation, one element after the other. It is the specification of every other
+ * solver, and what they are tested against with ==.
  *
- * For every output: for every reducer, its elements in the contract's order, one tile at a time, then the tiles' states.
- * A non-commutative operation walks the nest as written and combines neighbours in pairs (docs/numerics.md). */
+ * For every output: for every reducer, its elements in the contract's order, one tile at a time, then the tiles'
+ * states. A non-commutative operation walks the nest as written and combines neighbours in pairs (docs/numerics.md).
+ * */
 #include "plan.h"
 #include "scalar.h"
 #include "user.h"
@@ -123,7 +124,7 @@ static int next_element(void *context, union value *values)
 
 /* Every reducer at one kept position; the results go to leaves.state. */
 static void reduce_all(const struct mf_plan *plan, const struct pointers *pointers, const struct place *start,
-                            struct scratch *scratch)
+                       struct scratch *scratch)
 {
     const struct program *program = &plan->problem.program;
     for (int r = 0; r < program->reducer_count; r++) {

@@ -9,12 +9,12 @@ union value mf_value_load(enum dtype type, const void *from)
     union value value;
     value.u64 = 0;
     switch (type) {
-#define DTYPE(name, bytes, code, bits, cls, storage)                                                                   \
-    case DT_##name: {                                                                                                  \
-        storage stored;                                                                                                \
-        memcpy(&stored, from, sizeof stored);                                                                          \
-        MF_VALUE_##cls(value) = mf_load_##name(stored);                                                                \
-        break;                                                                                                         \
+#define DTYPE(name, bytes, code, bits, cls, storage)    \
+    case DT_##name: {                                   \
+        storage stored;                                 \
+        memcpy(&stored, from, sizeof stored);           \
+        MF_VALUE_##cls(value) = mf_load_##name(stored); \
+        break;                                          \
     }
 #define MF_VALUE_F32(v) (v).f32
 #define MF_VALUE_F64(v) (v).f64
@@ -31,14 +31,14 @@ union value mf_value_load(enum dtype type, const void *from)
 void mf_value_store(enum dtype type, enum cls cls, union value value, void *to)
 {
     switch (type) {
-#define DTYPE(name, bytes, code, bits, own_class, storage)                                                             \
-    case DT_##name: {                                                                                                  \
-        storage stored = cls == CLS_F32   ? mf_store_##name##_f32(value.f32)                                           \
-                         : cls == CLS_F64 ? mf_store_##name##_f64(value.f64)                                           \
-                         : cls == CLS_I64 ? mf_store_##name##_i64(value.i64)                                           \
-                                          : mf_store_##name##_u64(value.u64);                                          \
-        memcpy(to, &stored, sizeof stored);                                                                            \
-        break;                                                                                                         \
+#define DTYPE(name, bytes, code, bits, own_class, storage)                    \
+    case DT_##name: {                                                         \
+        storage stored = cls == CLS_F32   ? mf_store_##name##_f32(value.f32)  \
+                         : cls == CLS_F64 ? mf_store_##name##_f64(value.f64)  \
+                         : cls == CLS_I64 ? mf_store_##name##_i64(value.i64)  \
+                                          : mf_store_##name##_u64(value.u64); \
+        memcpy(to, &stored, sizeof stored);                                   \
+        break;                                                                \
     }
 #include "dtypes.def"
 #undef DTYPE
@@ -78,9 +78,9 @@ union value mf_value_convert(enum cls from, enum cls to, union value x)
 #define ARGS_1 args[0].FIELD
 #define ARGS_2 args[0].FIELD, args[1].FIELD
 #define ARGS_3 args[0].FIELD, args[1].FIELD, args[2].FIELD
-#define CASE_CALL(name, cls, arity)                                                                                    \
-    case OP_##name:                                                                                                    \
-        y.FIELD = MF_NAME(name, cls)(ARGS_##arity);                                                                    \
+#define CASE_CALL(name, cls, arity)                 \
+    case OP_##name:                                 \
+        y.FIELD = MF_NAME(name, cls)(ARGS_##arity); \
         break;
 
 static union value map_f32(enum op op, const union value *args)
@@ -260,9 +260,9 @@ struct state mf_state_lift(const struct reducer *reducer, union value x, int64_t
     return state;
 }
 
-static const enum op fold_ops[FOLD_COUNT] = {[FOLD_SUM] = OP_add, [FOLD_PROD] = OP_mul, [FOLD_MIN] = OP_min,
-                                             [FOLD_MAX] = OP_max, [FOLD_AND] = OP_and,  [FOLD_OR] = OP_or,
-                                             [FOLD_XOR] = OP_xor, [FOLD_ANY] = OP_max};
+static const enum op fold_ops[FOLD_COUNT] = {
+    [FOLD_SUM] = OP_add, [FOLD_PROD] = OP_mul, [FOLD_MIN] = OP_min, [FOLD_MAX] = OP_max,
+    [FOLD_AND] = OP_and, [FOLD_OR] = OP_or,    [FOLD_XOR] = OP_xor, [FOLD_ANY] = OP_max};
 
 static union value apply2(enum op op, enum cls cls, union value a, union value b)
 {

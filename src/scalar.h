@@ -11,10 +11,10 @@ union value mf_value_map(enum op op, enum cls cls, const union value *args);
 
 /* What the leaves of a pool are, for one element. */
 struct leaves {
-    const void *operand[MF_MAX_INPUTS];              /* pointers to the elements (map or finish) */
+    const void *operand[MF_MAX_INPUTS]; /* pointers to the elements (map or finish) */
     const enum dtype *types;
     union value state[MAX_REDUCERS][MAX_REDUCER_ARGS]; /* finish: results of the reducers */
-    int64_t count;                                   /* finish: elements that took part */
+    int64_t count;                                     /* finish: elements that took part */
 };
 
 /* values[i] = node i of the pool. */

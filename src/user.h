@@ -7,8 +7,8 @@
 /* Gives the next element's arguments; 0 where the element takes no part (it then counts as the identity). */
 typedef int (*mf_next_element)(void *context, union value *values);
 
-/* The fold of `total` elements; results (in the output type's class) go to result. tile and tiles have room for 4096 states and
- * for one state of each tile, at least one. */
+/* The fold of `total` elements; results (in the output type's class) go to result. tile and tiles have room for 4096
+ * states and for one state of each tile, at least one. */
 void mf_user_reduce(const struct reducer *reducer, int64_t total, mf_next_element next, void *context, char *tile,
                     char *tiles, union value *result);
 

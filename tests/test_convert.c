@@ -29,9 +29,15 @@ struct small {
     void (*encode64)(uint16_t *, const double *, int);
 };
 
-#define EACH(n, statement) for (int i = 0; i < (n); i++) { statement; }
-#define MAP(name, f, T, S, cast) \
-    __attribute__((noinline)) static void name(T *o, const S *x, int n) { EACH(n, o[i] = f((cast)x[i])) }
+#define EACH(n, statement)          \
+    for (int i = 0; i < (n); i++) { \
+        statement;                  \
+    }
+#define MAP(name, f, T, S, cast)                                        \
+    __attribute__((noinline)) static void name(T *o, const S *x, int n) \
+    {                                                                   \
+        EACH(n, o[i] = f((cast)x[i]))                                   \
+    }
 #define DECODE(name, f, T, storage) MAP(name, f, T, uint16_t, storage)
 #define ENCODE(name, f, S) MAP(name, f, uint16_t, S, S)
 DECODE(decode32_f16, mf_f16_to_f32, float, uint16_t)
@@ -52,14 +58,10 @@ ENCODE(encode32_f8e5m2, mf_f32_to_f8e5m2, float)
 ENCODE(encode64_f8e5m2, mf_f64_to_f8e5m2, double)
 
 static const struct small types[] = {
-    {"f16", 2, 10, 15, 0x7bffu, 0x7c00u, 0x7e00u,
-     decode32_f16, decode64_f16, encode32_f16, encode64_f16},
-    {"bf16", 2, 7, 127, 0x7f7fu, 0x7f80u, 0x7fc0u,
-     decode32_bf16, decode64_bf16, encode32_bf16, encode64_bf16},
-    {"f8e4m3", 1, 3, 7, 0x7eu, 0x7fu, 0x7fu,
-     decode32_f8e4m3, decode64_f8e4m3, encode32_f8e4m3, encode64_f8e4m3},
-    {"f8e5m2", 1, 2, 15, 0x7bu, 0x7cu, 0x7eu,
-     decode32_f8e5m2, decode64_f8e5m2, encode32_f8e5m2, encode64_f8e5m2},
+    {"f16", 2, 10, 15, 0x7bffu, 0x7c00u, 0x7e00u, decode32_f16, decode64_f16, encode32_f16, encode64_f16},
+    {"bf16", 2, 7, 127, 0x7f7fu, 0x7f80u, 0x7fc0u, decode32_bf16, decode64_bf16, encode32_bf16, encode64_bf16},
+    {"f8e4m3", 1, 3, 7, 0x7eu, 0x7fu, 0x7fu, decode32_f8e4m3, decode64_f8e4m3, encode32_f8e4m3, encode64_f8e4m3},
+    {"f8e5m2", 1, 2, 15, 0x7bu, 0x7cu, 0x7eu, decode32_f8e5m2, decode64_f8e5m2, encode32_f8e5m2, encode64_f8e5m2},
 };
 
 static uint32_t sign_of(const struct small *t)
@@ -246,8 +248,9 @@ static void to_integer(double x)
 
 static void to_integers(void)
 {
-    static const double values[] = {0.0, 0.5, 0.99, 1.0, 1.5, 2.5, 0x1p31, 0x1p32, 0x1p33, 0x1p52, 0x1p53, 0x1p62,
-                                    0x1p63, 0x1p64, 1e300, 0x1p-1074, 0x1p32 * 7.5, 0x1p31 + 0.5};
+    static const double values[] = {0.0,    0.5,    0.99,   1.0,       1.5,          2.5,
+                                    0x1p31, 0x1p32, 0x1p33, 0x1p52,    0x1p53,       0x1p62,
+                                    0x1p63, 0x1p64, 1e300,  0x1p-1074, 0x1p32 * 7.5, 0x1p31 + 0.5};
     for (size_t k = 0; k < sizeof values / sizeof *values; k++)
         for (int sign = -1; sign < 2; sign += 2) {
             double x = sign * values[k];

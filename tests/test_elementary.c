@@ -72,14 +72,38 @@ struct function {
     double bound;
 };
 
-static float exp_f32(float x) { return mf_exp_f32(x); }
-static float log_f32(float x) { return mf_log_f32(x); }
-static float tanh_f32(float x) { return mf_tanh_f32(x); }
-static float sigmoid_f32(float x) { return mf_sigmoid_f32(x); }
-static double exp_f64(double x) { return mf_exp_f64(x); }
-static double log_f64(double x) { return mf_log_f64(x); }
-static double tanh_f64(double x) { return mf_tanh_f64(x); }
-static double sigmoid_f64(double x) { return mf_sigmoid_f64(x); }
+static float exp_f32(float x)
+{
+    return mf_exp_f32(x);
+}
+static float log_f32(float x)
+{
+    return mf_log_f32(x);
+}
+static float tanh_f32(float x)
+{
+    return mf_tanh_f32(x);
+}
+static float sigmoid_f32(float x)
+{
+    return mf_sigmoid_f32(x);
+}
+static double exp_f64(double x)
+{
+    return mf_exp_f64(x);
+}
+static double log_f64(double x)
+{
+    return mf_log_f64(x);
+}
+static double tanh_f64(double x)
+{
+    return mf_tanh_f64(x);
+}
+static double sigmoid_f64(double x)
+{
+    return mf_sigmoid_f64(x);
+}
 
 static double sigmoid_wide32(double x)
 {
@@ -96,12 +120,36 @@ static const struct function functions[] = {
 
 /* Where something changes: overflow, underflow, the clamps, sqrt(1/2), the steps of n, zero, one. */
 static const double edges[] = {
-    0.0, 1.0, 2.0, 0.70710678118654752, 1.4142135623730951,
-    0.17328679513998632, 0.34657359027997264, 0.51986038541995897,
-    87.336544750553102, 88.722839052068352, 89.0, 103.27892990343185, 103.97207708399179, 104.0, 9.0109133472792, 10.0,
-    708.39641853226410, 709.78271289338397, 710.0, 744.44007192138122, 745.13321910194122, 746.0, 19.061547465398496,
-    20.0, 1.17549435e-38, 1.4e-45, 3.4028234663852886e38,
-    2.2250738585072014e-308, 4.9406564584124654e-324, 1.7976931348623157e308,
+    0.0,
+    1.0,
+    2.0,
+    0.70710678118654752,
+    1.4142135623730951,
+    0.17328679513998632,
+    0.34657359027997264,
+    0.51986038541995897,
+    87.336544750553102,
+    88.722839052068352,
+    89.0,
+    103.27892990343185,
+    103.97207708399179,
+    104.0,
+    9.0109133472792,
+    10.0,
+    708.39641853226410,
+    709.78271289338397,
+    710.0,
+    744.44007192138122,
+    745.13321910194122,
+    746.0,
+    19.061547465398496,
+    20.0,
+    1.17549435e-38,
+    1.4e-45,
+    3.4028234663852886e38,
+    2.2250738585072014e-308,
+    4.9406564584124654e-324,
+    1.7976931348623157e308,
 };
 enum { EDGE_COUNT = sizeof edges / sizeof *edges, NEAR = 300 };
 
@@ -162,7 +210,7 @@ static void errors_pow(void)
 {
     struct worst worst32 = {0, 0, 0}, worst64 = {0, 0, 0};
     static const double ranges[][4] = {
-        {0, 10, -50, 50},       {0, 10, -300, 300},     {-30, 30, -9, 9}, {0.99, 1.01, -7e4, 7e4},
+        {0, 10, -50, 50},       {0, 10, -300, 300},     {-30, 30, -9, 9},  {0.99, 1.01, -7e4, 7e4},
         {0.7, 0.72, -2e3, 2e3}, {1.4, 1.43, -2e3, 2e3}, {0, 1e300, -1, 1}, {1 - 1e-9, 1 + 1e-9, -7e11, 7e11},
     };
     for (int i = 0; i < 1000000; i++) {
@@ -180,8 +228,29 @@ static void errors_pow(void)
 static void special_pow(void)
 {
     static const double values[] = {
-        0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 1e-30, 1e30, 0x1p24, 0x1p24 - 1, 0x1p52 + 1, 0x1p53 - 1, 0x1p53 + 2, 0x1p60,
-        0x1p70, 4.9406564584124654e-324, 1e-310, DBL_MAX, DBL_EPSILON, 1 - DBL_EPSILON, INFINITY, NAN,
+        0.0,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        3.0,
+        5.0,
+        1e-30,
+        1e30,
+        0x1p24,
+        0x1p24 - 1,
+        0x1p52 + 1,
+        0x1p53 - 1,
+        0x1p53 + 2,
+        0x1p60,
+        0x1p70,
+        4.9406564584124654e-324,
+        1e-310,
+        DBL_MAX,
+        DBL_EPSILON,
+        1 - DBL_EPSILON,
+        INFINITY,
+        NAN,
     };
     enum { COUNT = sizeof values / sizeof *values };
     for (int i = 0; i < 2 * COUNT; i++)
@@ -226,8 +295,12 @@ enum { COUNT = 1 << 16 };
 static float x32[COUNT], y32[COUNT], out32[COUNT];
 static double x64[COUNT], y64[COUNT], out64[COUNT];
 
-#define LOOP(name, out, call) \
-    __attribute__((noinline)) static void name(void) { for (int i = 0; i < COUNT; i++) out[i] = call; }
+#define LOOP(name, out, call)                        \
+    __attribute__((noinline)) static void name(void) \
+    {                                                \
+        for (int i = 0; i < COUNT; i++)              \
+            out[i] = call;                           \
+    }
 LOOP(all_exp_f32, out32, mf_exp_f32(x32[i]))
 LOOP(all_log_f32, out32, mf_log_f32(x32[i]))
 LOOP(all_tanh_f32, out32, mf_tanh_f32(x32[i]))

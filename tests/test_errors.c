@@ -405,6 +405,23 @@ static void test_output_overlap(void)
     check_overlap(MF_OK, "i,j->i", "a+sum(b)", (DLTensor[]){four, none}, &row, "an empty input inside of the output");
 }
 
+/* Strings that are wrong say nothing about how many tensors there are: no more than one may be looked at. (In memory of
+ * their own, whose ends AddressSanitizer guards.) */
+static void test_counts(void)
+{
+    static const char *const texts[][2] = {{"i->i", "a;"},   {"i->i", ";a"},        {"i->i", "a;;"},
+                                           {"i,j", "a"},     {"(i,j)->", "sum(a)"}, {",", "a"},
+                                           {"i,i.->i", "a"}, {"i->i", "a;\"b;c\""}};
+    DLTensor *in = malloc(sizeof *in), *out = malloc(sizeof *out);
+    *in = mf_tensor(source, MF_F32, DIMS(3));
+    *out = mf_tensor(target, MF_F32, DIMS(3));
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
+        check_fold(strcmp(texts[t][0], "i->i") ? MF_ERROR_MODES : MF_ERROR_EXPRESSION, texts[t][0], texts[t][1], in,
+                   out, "character");
+    free(in);
+    free(out);
+}
+
 static void test_memory_status(void)
 {
     DLTensor in = mf_tensor(source, MF_F32, DIMS(3)), out = mf_tensor(target, MF_F32, DIMS(3));
@@ -435,6 +452,7 @@ int main(void)
     test_alignment();
     test_input_overlap();
     test_output_overlap();
+    test_counts();
     test_memory_status();
     test_names();
     mf_device_close(cpu);

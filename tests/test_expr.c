@@ -290,9 +290,15 @@ static mf_status value_of(const char *expression, double *y)
 {
     static const double x[3] = {7, 2, 3};
     DLTensor in[3], out = mf_tensor(y, MF_F64, 0, NULL);
+    mf_plan *plan;
     for (int i = 0; i < 3; i++)
         in[i] = mf_tensor(&x[i], MF_F64, 0, NULL);
-    return mf_fold(cpu, ",,->", expression, in, &out);
+    mf_status status = mf_plan_create(cpu, ",,->", expression, in, &out, NULL, &plan);
+    if (status != MF_OK)
+        return status;
+    status = mf_plan_execute(plan, (const void *[]){x, x + 1, x + 2}, (void *[]){y}, NULL);
+    mf_plan_destroy(plan);
+    return status;
 }
 
 static void test_reading(void)

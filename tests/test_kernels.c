@@ -202,6 +202,13 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
     }
 }
 
+/* The second part of a state. logsumexp's sum says nothing where its maximum is not finite (kernels.h). */
+static int same_second(enum cls cls, int is_lse, struct state want, union value got)
+{
+    const double m = cls == CLS_F32 ? (double)want.a.f32 : want.a.f64;
+    return (is_lse && !isfinite(m)) || same(cls, got, want.b, 0);
+}
+
 static void test_state_rows(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
 {
     const struct type t = {.cls = cls};
@@ -215,7 +222,7 @@ static void test_state_rows(const char *isa, const struct kernels *k, enum cls c
         int64_t row = 0, good = 1;
         for (; good && row < r.rows; row += good) {
             const struct state want = state_tile(cls, is_lse, loaded + row * r.pitch, r.n);
-            good = same(cls, load(t, a, row), want.a, is_lse) && same(cls, load(t, b, row), want.b, 0);
+            good = same(cls, load(t, a, row), want.a, is_lse) && same_second(cls, is_lse, want, load(t, b, row));
         }
         if (!CHECK_MSG(good, "%s rows %s %s: row %ld of %ld, n %ld, pitch %ld", isa, is_lse ? "lse" : "moments",
                        cls_name[cls], (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
@@ -243,7 +250,8 @@ static void test_state_chain(const char *isa, const struct kernels *k, enum cls 
         else
             k->moments[cls].chain(a, b, c.x, c.count, c.n, first, NULL);
         int64_t i = 0;
-        while (i < c.n && same(cls, load(t, a, i), want[i].a, is_lse) && same(cls, load(t, b, i), want[i].b, 0))
+        while (i < c.n && same(cls, load(t, a, i), want[i].a, is_lse) &&
+               same_second(cls, is_lse, want[i], load(t, b, i)))
             i++;
         if (!CHECK_MSG(i == c.n, "%s chain %s %s: column %ld of %ld, count %ld, first %ld", isa,
                        is_lse ? "lse" : "moments", cls_name[cls], (long)i, (long)c.n, (long)c.count, (long)first))
@@ -282,7 +290,7 @@ static void test_state_merge(const char *isa, const struct kernels *k, enum cls 
             k->moments[cls].merge(a, a2, na, b, b2, nb, n);
         int64_t i = 0;
         while ((na > 0 || nb > 0) && i < n && same(cls, load(t, a, i), want[i].a, is_lse) &&
-               same(cls, load(t, a2, i), want[i].b, 0))
+               same_second(cls, is_lse, want[i], load(t, a2, i)))
             i++;
         if (!CHECK_MSG(i == n || na + nb == 0, "%s merge %s %s: %ld of %ld", isa, is_lse ? "lse" : "moments",
                        cls_name[cls], (long)i, (long)n))

@@ -205,6 +205,8 @@ static void test_far_windows(void)
         {"(1000000000000i-1000000000000)-> with i=3", 1},
         {"(3-1000000000000i)-> with i=3", 8},
         {"(1000000i+j-1000000)-> with i=3,j=9", 15},
+        {"(2i-3)-> with i=1", 0},
+        {"(2i+3)-> with i=1", 8},
     };
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         memory[8] = -1;

@@ -17,7 +17,7 @@ static float source[ROWS * COLUMNS];
 
 static float value(int i)
 {
-    return (float)(i * 7919 % 1000003) / 8191.0f - 50.0f;
+    return (float)((int64_t)i * 7919 % 1000003) / 8191.0f - 50.0f;
 }
 
 /* Runs body in THREADS threads at once, each with its number; a failed check is counted by its thread's result. */

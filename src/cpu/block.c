@@ -1,5 +1,5 @@
-/* The block evaluator. (Block-wise interpretation of expressions: numexpr, and Kersten and others, "Everything you always wanted
- * to know about compiled and vectorized queries", 2018.) */
+/* The block evaluator. (Block-wise interpretation of expressions: numexpr, and Kersten and others, "Everything you
+ * always wanted to know about compiled and vectorized queries", 2018.) */
 #include "block.h"
 
 static void mark_used(struct block_plan *plan, int node)
@@ -77,8 +77,8 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
     }
 }
 
-/* Whether the operand's elements at f ... f+n-1 repeat what its buffer holds: the same place in the outer loops, the same phase
- * in the last loop, and either one run or a repetition of it (stride 0). Updates the record. */
+/* Whether the operand's elements at f ... f+n-1 repeat what its buffer holds: the same place in the outer loops, the
+ * same phase in the last loop, and either one run or a repetition of it (stride 0). Updates the record. */
 static int holds_already(struct block *block, int input, const char *base, int64_t f, int64_t n)
 {
     const struct walk *w = &block->plan->walk[input];
@@ -87,7 +87,8 @@ static int holds_already(struct block *block, int input, const char *base, int64
     if (w->stride[last] == 0 && (last == 0 || phase + n <= run)) {
         offset = mf_walk_offset(w, f);
         phase = -1; /* one value, any phase */
-    } else if (last > 0 && w->stride[last - 1] == 0 && (last == 1 || f % (run * w->size[last - 1]) + n <= run * w->size[last - 1])) {
+    } else if (last > 0 && w->stride[last - 1] == 0 &&
+               (last == 1 || f % (run * w->size[last - 1]) + n <= run * w->size[last - 1])) {
         offset = mf_walk_offset(w, f - phase);
     } else {
         cached[2] = 0;

@@ -1,4 +1,5 @@
-/* Evaluates a pool of nodes on blocks of positions: one kernel call a node and block, everything in the nearest cache. */
+/* Evaluates a pool of nodes on blocks of positions: one kernel call a node and block, everything in the nearest
+ * cache. */
 #ifndef MF_CPU_BLOCK_H
 #define MF_CPU_BLOCK_H
 
@@ -38,14 +39,14 @@ struct block {
     const struct block_plan *plan;
     const struct kernels *kernels;
     char *memory;
-    size_t stride;                /* bytes from one buffer to the next */
-    int fetch_ahead;              /* operands are large: fetch the next block while this one computes */
-    int copy_operands;            /* never read operands in place */
-    char *redirect[MAX_NODES];    /* where a node's result is to go instead of its buffer; null: its buffer */
+    size_t stride;                    /* bytes from one buffer to the next */
+    int fetch_ahead;                  /* operands are large: fetch the next block while this one computes */
+    int copy_operands;                /* never read operands in place */
+    char *redirect[MAX_NODES];        /* where a node's result is to go instead of its buffer; null: its buffer */
     int64_t cached[MF_MAX_INPUTS][3]; /* what an operand's buffer holds: offset, phase, length; length 0: nothing */
-    const void *reg[MAX_NODES];     /* results of the last evaluation */
+    const void *reg[MAX_NODES];       /* results of the last evaluation */
     const void *state[MAX_REDUCERS][MAX_REDUCER_ARGS]; /* leaves OP_STATE: arrays over the block */
-    const void *count[CLS_COUNT];   /* leaves OP_COUNT */
+    const void *count[CLS_COUNT];                      /* leaves OP_COUNT */
 };
 
 /* limit: the most positions one evaluation will have (at most BLOCK). */

@@ -34,9 +34,7 @@ static const struct isa {
     int (*here)(void);
 } isas[] = {
 #ifdef MF_HAVE_X86
-    {"avx512", mf_kernels_avx512, has_avx512},
-    {"avx2", mf_kernels_avx2, has_avx2},
-    {"sse2", mf_kernels_sse2, always},
+    {"avx512", mf_kernels_avx512, has_avx512}, {"avx2", mf_kernels_avx2, has_avx2}, {"sse2", mf_kernels_sse2, always},
 #endif
 #ifdef MF_HAVE_NEON
     {"neon", mf_kernels_neon, always},
@@ -75,10 +73,12 @@ static mf_status choose_isa(struct mf_device *device)
             return MF_OK;
         }
         if (wanted && *wanted)
-            return mf_fail(MF_ERROR_UNSUPPORTED, "MODEFOLD_ISA asks for %s, which this processor does not have", wanted);
+            return mf_fail(MF_ERROR_UNSUPPORTED, "MODEFOLD_ISA asks for %s, which this processor does not have",
+                           wanted);
     }
-    return mf_fail(MF_ERROR_ARGUMENT, "MODEFOLD_ISA asks for \"%.20s\", which this build does not have (its best is %s)",
-                   wanted, isas[0].name);
+    return mf_fail(MF_ERROR_ARGUMENT,
+                   "MODEFOLD_ISA asks for \"%.20s\", which this build does not have (its best is %s)", wanted,
+                   isas[0].name);
 }
 
 mf_status mf_cpu_open(struct mf_device *device)

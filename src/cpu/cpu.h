@@ -12,9 +12,9 @@ mf_status mf_cpu_open(struct mf_device *device);
 void mf_cpu_close(struct mf_device *device);
 const char *mf_cpu_isa_name(const struct mf_device *device);
 
-/* Runs task(context, i, worker) for i = 0 ... count-1 on up to `threads` threads, worker 0 ... threads-1 (the caller is one of
- * them). Tasks of one call may run in any order and at once. Two calls at once from different threads are fine: the second one
- * runs on its caller alone. */
+/* Runs task(context, i, worker) for i = 0 ... count-1 on up to `threads` threads, worker 0 ... threads-1 (the caller
+ * is one of them). Tasks of one call may run in any order and at once. Two calls at once from different threads are
+ * fine: the second one runs on its caller alone. */
 typedef void task_fn(void *context, int64_t i, int worker);
 void mf_parallel(struct threads *threads, int count_threads, int64_t count, task_fn *task, void *context);
 

@@ -5,7 +5,8 @@
 #include "block.h"
 
 /* Results of the reducers for up to BLOCK consecutive outputs: part[r][p] is an array in the class of that state.
- * RED_FOLD: 0 the value. RED_MOMENTS: 0 mean, 1 m2. RED_LSE: 0 m, 1 s. RED_ARG: 0 best, 1 index (i64). RED_USER: results. */
+ * RED_FOLD: 0 the value. RED_MOMENTS: 0 mean, 1 m2. RED_LSE: 0 m, 1 s. RED_ARG: 0 best, 1 index (i64). RED_USER:
+ * results. */
 struct results {
     void *part[MAX_REDUCERS][MAX_REDUCER_ARGS];
 };

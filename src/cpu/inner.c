@@ -1,8 +1,8 @@
 /* Solver "inner": any fold, row by row. A row is the reduced elements of one output in the contract's order.
  *
- * Rows of at most one tile are folded many at a time; longer rows tile by tile, and their tiles' states once more. An argument
- * that is an operand with contiguous rows is read from memory by the fold kernels; any other one is evaluated, block by block,
- * into rows in the nearest cache first, which serves every stride, type and expression.
+ * Rows of at most one tile are folded many at a time; longer rows tile by tile, and their tiles' states once more.
+ * An argument that is an operand with contiguous rows is read from memory by the fold kernels; any other one is
+ * evaluated, block by block, into rows in the nearest cache first, which serves every stride, type and expression.
  * A few long rows are shared by all threads tile by tile.
  * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile. */
 #include "inner.h"
@@ -103,7 +103,8 @@ static void plan_sizes(struct mf_plan *plan)
     by_size = by_size < 1 ? 1 : by_size;
     data->group = by_size > BLOCK ? BLOCK : by_size;
     data->batch = (by_size + data->group - 1) / data->group;
-    data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * SPLIT_TILES && problem->kept_total < 4 * plan->threads;
+    data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * SPLIT_TILES &&
+                  problem->kept_total < 4 * plan->threads;
     int64_t rows = data->unit_rows * (data->tiles > 1 ? TILE : data->elements);
     int64_t most = data->tiles > 1 ? TILE : data->elements;
     data->row_bytes = ((size_t)rows * 8 + 63) / 64 * 64;
@@ -115,8 +116,8 @@ static void plan_sizes(struct mf_plan *plan)
             data->states_bytes += ((size_t)data->tiles * mf_inner_state_size(reducer) + 63) / 64 * 64;
     }
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->split ? problem->kept_total : data->group);
-    data->worker_bytes = data->finish_bytes + data->user_bytes +
-                         (data->windows ? 2 * data->row_bytes : 0) + (data->split ? 0 : data->states_bytes);
+    data->worker_bytes = data->finish_bytes + data->user_bytes + (data->windows ? 2 * data->row_bytes : 0) +
+                         (data->split ? 0 : data->states_bytes);
     for (int p = 0; p < data->pass_count; p++)
         data->worker_bytes += mf_block_memory(&data->pass[p].block, block_limit(data)) +
                               (size_t)data->pass[p].root_count * data->row_bytes;
@@ -165,7 +166,8 @@ static void lay_out_states(const struct mf_plan *plan, char *memory, int64_t row
     const struct inner_plan *data = plan->data;
     for (int r = 0; r < plan->problem.program.reducer_count; r++) {
         states->of[r] = memory;
-        memory += ((size_t)(rows * data->tiles) * mf_inner_state_size(&plan->problem.program.reducer[r]) + 63) / 64 * 64;
+        memory +=
+            ((size_t)(rows * data->tiles) * mf_inner_state_size(&plan->problem.program.reducer[r]) + 63) / 64 * 64;
     }
 }
 
@@ -206,7 +208,8 @@ static void tiles_of_row(struct worker *w, int64_t o, int64_t first, int64_t las
     const struct inner_plan *data = w->inner;
     for (int64_t tile = first; tile < last;) {
         int64_t e = tile * TILE, whole = (data->elements - e) / TILE;
-        int64_t done = mf_inner_tiles(w, o * data->elements + e, last - tile < whole ? last - tile : whole, t + tile - first);
+        int64_t done =
+            mf_inner_tiles(w, o * data->elements + e, last - tile < whole ? last - tile : whole, t + tile - first);
         for (int p = 0; !done && p < data->pass_count; p++)
             mf_inner_tile(w, p, o * data->elements + e, data->elements - e < TILE ? data->elements - e : TILE, e,
                           t + tile - first, i);
@@ -287,7 +290,8 @@ static void run_split(struct job *job, int threads)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct inner_plan *data = plan->data;
-    int64_t kept = plan->problem.kept_total, per_task = data->group * data->batch, tasks = (kept + per_task - 1) / per_task;
+    int64_t kept = plan->problem.kept_total, per_task = data->group * data->batch,
+            tasks = (kept + per_task - 1) / per_task;
     int threads = data->split || tasks > plan->threads ? plan->threads : (int)tasks;
     struct job job = {plan, pointers, NULL, NULL};
     _Alignas(64) char small[40 << 10];

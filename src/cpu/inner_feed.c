@@ -92,7 +92,8 @@ static char *part(struct worker *w, int r, int p, int64_t i, size_t size)
 }
 
 /* Built-in reducer r over `rows` rows of n elements at a pitch; results go to index i. */
-static void fold_rows(struct worker *w, int r, const struct source *source, int from, int64_t rows, int64_t n, int64_t i)
+static void fold_rows(struct worker *w, int r, const struct source *source, int from, int64_t rows, int64_t n,
+                      int64_t i)
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     const struct kernels *k = w->kernels;
@@ -101,8 +102,8 @@ static void fold_rows(struct worker *w, int r, const struct source *source, int 
     char *first = part(w, r, 0, i, size);
     switch (reducer->kind) {
     case RED_FOLD:
-        (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][cls]).rows(first, source->x, rows, n,
-                                                                                          source->pitch);
+        (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][cls])
+            .rows(first, source->x, rows, n, source->pitch);
         break;
     case RED_MOMENTS:
         k->moments[cls].rows(first, part(w, r, 1, i, size), source->x, rows, n, source->pitch);
@@ -148,8 +149,8 @@ static int memory_type(const struct worker *w, int r, int *operand)
     return mf_dtypes[type].size == (int)mf_cls_size(mf_dtypes[type].cls) ? -1 : (int)type;
 }
 
-/* Reducers after the first read what is in the cache already; memory may bring the next rows meanwhile: share q of them, n
- * elements from flat position f on. */
+/* Reducers after the first read what is in the cache already; memory may bring the next rows meanwhile: share q of
+ * them, n elements from flat position f on. */
 static void fetch_ahead(const struct worker *w, int p, int64_t f, int64_t n, int q)
 {
     const struct pass *pass = &w->inner->pass[p];
@@ -258,9 +259,9 @@ int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
         return 0;
     struct source source;
     int operand, from = memory_type(w, 0, &operand);
-    int64_t tiles = straight_rows(&w->inner->pass[0].block.walk[operand],
-                                  mf_dtypes[w->plan->problem.in_type[operand]].size, w->pointers->in[operand], f, most,
-                                  TILE, &source);
+    int64_t tiles =
+        straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
+                      w->pointers->in[operand], f, most, TILE, &source);
     const struct kernels *k = w->kernels;
     (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
         .rows(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), source.x, tiles, TILE, source.pitch);
@@ -276,7 +277,8 @@ static void join_values(struct worker *w, const struct reducer *reducer, char *v
         for (int64_t t = 0; t < tiles; t++) {
             char value[8];
             int64_t here = n - t * TILE < TILE ? n - t * TILE : TILE;
-            w->kernels->fold[reducer->fold][reducer->cls].rows(value, values + (size_t)(t * TILE) * size, 1, here, here);
+            w->kernels->fold[reducer->fold][reducer->cls].rows(value, values + (size_t)(t * TILE) * size, 1, here,
+                                                               here);
             memcpy(values + (size_t)t * size, value, size);
         }
         n = tiles;

@@ -31,7 +31,8 @@ struct fold_kernels {
 
 /* Mean and sum of squared deviations (numerics.md: moments). A state is (count, mean, m2); counts are the caller's.
  *   merge (na, a), (nb, b): n = na + nb; d = mean_b - mean_a; mean = mean_a + d * (nb / n);
- *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0 gives the other
+ *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
+ * gives the other
  *   one element x is the state (1, x, 0). */
 struct moments_kernels {
     /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain */
@@ -44,7 +45,8 @@ struct moments_kernels {
 
 /* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = m + log(s).
  *   a lane's chain: m = max of its elements, s = sum left to right of exp_below(x - m)
- *   merge a, b: m = max; s = s_a * exp_below(m_a - m) + s_b * exp_below(m_b - m)       (exp_below: elementary.h) */
+ *   merge a, b: m = max; s = s_a * exp_below(m_a - m) + s_b * exp_below(m_b - m)       (exp_below: elementary.h)
+ * s says nothing where m is not finite. */
 struct lse_kernels {
     /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: as chain_fn's */
     void (*chain)(void *m, void *s, const void *const *x, int64_t count, int64_t n, const void *const *next);
@@ -74,7 +76,7 @@ enum {
 };
 
 struct kernels {
-    const char *name; /* "scalar", "sse2", "avx2", "avx512", "neon" */
+    const char *name;                                /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null);
                                                       * ANY: not CLS_I32 */
     struct moments_kernels moments[2];               /* CLS_F32, CLS_F64 */
@@ -88,7 +90,7 @@ struct kernels {
     convert_fn *store[DT_COUNT][4]; /* class to memory type */
     convert_fn *convert[4][4];      /* from class, to class */
     void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
-    convert_fn *stream_f32, *stream_f64;                       /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */
+    convert_fn *stream_f32, *stream_f64; /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */
 };
 
 #endif

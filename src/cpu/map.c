@@ -1,7 +1,7 @@
 /* Solver "map": no reduced mode. out[o] = map(a[o], b[o], ...), a broadcast where an operand lacks a mode.
  *
- * The kept loops are cut into blocks of flat positions; each block is evaluated in the nearest cache and stored. Outputs much
- * larger than the cache are written past it, which saves reading them first.
+ * The kept loops are cut into blocks of flat positions; each block is evaluated in the nearest cache and stored.
+ * Outputs much larger than the cache are written past it, which saves reading them first.
  * Cost: every operand's elements once, every output's once. */
 #include "block.h"
 
@@ -10,8 +10,8 @@
 struct map_plan {
     struct block_plan block;
     struct walk out[MF_MAX_OUTPUTS];
-    int64_t step;   /* positions of one block: whole runs of the last loops where that helps repeated operands */
-    int64_t grain;  /* blocks of one task */
+    int64_t step;  /* positions of one block: whole runs of the last loops where that helps repeated operands */
+    int64_t grain; /* blocks of one task */
     int stream;
 };
 
@@ -120,7 +120,8 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct map_plan *data = plan->data;
-    snprintf(text, size, "blocks of %lld positions%s", (long long)data->step, data->stream ? ", stored past the cache" : "");
+    snprintf(text, size, "blocks of %lld positions%s", (long long)data->step,
+             data->stream ? ", stored past the cache" : "");
 }
 
 const struct solver mf_solver_map = {

@@ -1,8 +1,10 @@
-/* Solver "outer": the fastest mode in memory is kept. Blocks of columns are folded down their rows, tile by tile (outer_lanes.c).
+/* Solver "outer": the fastest mode in memory is kept. Blocks of columns are folded down their rows, tile by tile
+ * (outer_lanes.c).
  *
- * Hypothesis: every operand inside the reducers steps through the last kept loop (the columns) with a small stride or not at all;
- * few columns (down to 1) are fine when consecutive rows, or runs of a power of two up to 128 elements, lie together (strips).
- * Cost: every element once, read in pieces of a block's width; temporaries: one block of states for each tile. */
+ * Hypothesis: every operand inside the reducers steps through the last kept loop (the columns) with a small stride
+ * or not at all; few columns (down to 1) are fine when consecutive rows, or runs of a power of two up to 128
+ * elements, lie together (strips). Cost: every element once, read in pieces of a block's width; temporaries: one
+ * block of states for each tile. */
 #include "outer.h"
 
 #include <stdio.h>
@@ -29,11 +31,12 @@ static int reads_memory(const struct mf_plan *plan, const struct reducer *reduce
     if (node->op != OP_OPERAND || nest->kept < 1)
         return 0;
     enum dtype type = problem->in_type[node->index];
-    return is_class_type(type) ||
-           (type != DT_bool && reducer->kind == RED_FOLD && plan->device->kernels->fold_from[reducer->fold][type].chain);
+    return is_class_type(type) || (type != DT_bool && reducer->kind == RED_FOLD &&
+                                   plan->device->kernels->fold_from[reducer->fold][type].chain);
 }
 
-/* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no arg. */
+/* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no
+ * arg. */
 static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t element, int only_folds)
 {
     const struct problem *problem = &plan->problem;
@@ -115,7 +118,8 @@ static int applicable(const struct mf_plan *plan)
     const struct nest *nest = nest_of(plan);
     int64_t strip;
     enum strip layout;
-    if (!problem->program.reducer_count || !problem->reduced_total || nest->window_count || !nest->kept || !nest->reduced)
+    if (!problem->program.reducer_count || !problem->reduced_total || nest->window_count || !nest->kept ||
+        !nest->reduced)
         return 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_USER)
@@ -137,7 +141,8 @@ static void plan_arguments(struct mf_plan *plan)
         data->straight[r] = reads_memory(plan, reducer) &&
                             (data->layout == STRIP_COLUMNS || nest->in[node->index][nest->kept - 1] == 1);
         data->from[r] = data->straight[r] && !is_class_type(problem->in_type[node->index])
-                            ? (int)problem->in_type[node->index] : -1;
+                            ? (int)problem->in_type[node->index]
+                            : -1;
         if (reducer->kind == RED_ARG)
             data->arg[data->arg_count++] = r;
         else

@@ -11,23 +11,23 @@ enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [W][P] */ };
 
 struct outer_plan {
     struct finish_plan finish;
-    struct block_plan block;             /* arguments that are not read straight from memory, over the columns */
-    struct walk row[MF_MAX_INPUTS];      /* from an element's number to its row's place */
-    struct walk kept[MF_MAX_INPUTS];     /* the kept loops but the columns' */
+    struct block_plan block;         /* arguments that are not read straight from memory, over the columns */
+    struct walk row[MF_MAX_INPUTS];  /* from an element's number to its row's place */
+    struct walk kept[MF_MAX_INPUTS]; /* the kept loops but the columns' */
     int root_count, root[MAX_REDUCERS];
     int straight[MAX_REDUCERS];
-    int from[MAX_REDUCERS];              /* memory type that the kernels convert themselves, or -1 */
-    int lane_count, lane[MAX_REDUCERS];  /* reducers folded lane by lane */
-    int arg_count, arg[MAX_REDUCERS];    /* argmin, argmax: row by row */
-    int gathers;                         /* they go over the same rows more than once */
-    int any_order;                       /* their folds give the same in any order */
-    int64_t runs;                        /* element e of column c is column c+e: how many elements, else 0 */
-    int pairs;                           /* a chain of two rows is their combination: folds only, strips of one row */
-    int64_t elements, tiles;             /* of one output */
-    int64_t columns, width, blocks;      /* of the column loop, of one block, blocks of a column loop */
-    int64_t strip;                       /* P, a power of two up to 128 */
+    int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
+    int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
+    int arg_count, arg[MAX_REDUCERS];   /* argmin, argmax: row by row */
+    int gathers;                        /* they go over the same rows more than once */
+    int any_order;                      /* their folds give the same in any order */
+    int64_t runs;                       /* element e of column c is column c+e: how many elements, else 0 */
+    int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
+    int64_t elements, tiles;            /* of one output */
+    int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
+    int64_t strip;                      /* P, a power of two up to 128 */
     enum strip layout;
-    int split;                           /* few outputs: tiles are the tasks */
+    int split; /* few outputs: tiles are the tasks */
     size_t buffer_bytes, rows_bytes, worker_bytes, states_bytes, finish_bytes;
 };
 

@@ -1,14 +1,14 @@
 /* Solver "outer", the inside: one tile of many columns at once.
  *
- * A lane's chain runs down the rows l, l+128, l+256 ... of all columns of the block together, the partial results staying in the
- * nearest cache. The halving tree over the lanes is walked depth first, so that never more than one block of states a level (8)
- * is alive, instead of 128:
+ * A lane's chain runs down the rows l, l+128, l+256 ... of all columns of the block together, the partial results
+ * staying in the nearest cache. The halving tree over the lanes is walked depth first, so that never more than one
+ * block of states a level (8) is alive, instead of 128:
  *
  *     node(l, step) = node(l, 2 step) o node(l + step, 2 step),   node(l, 128) = lane l,   the tile = node(0, 1)
  *
  * which are the same combinations as p[l] o= p[l+64], p[l] o= p[l+32] ..., in another order of time.
- * Where columns are few, P consecutive rows form one strip of P x W contiguous elements and are chained as one row; the tree's last
- * levels are then inside the strip. */
+ * Where columns are few, P consecutive rows form one strip of P x W contiguous elements and are chained as one row;
+ * the tree's last levels are then inside the strip. */
 #include "../scalar.h"
 #include "outer.h"
 
@@ -25,8 +25,8 @@ static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_
     int node = reducer->arg[0], input = problem->program.map.node[node].index;
     for (int64_t k = 0; k < count; k++)
         if (c->outer->straight[r])
-            x[k] = c->base[input] + mf_walk_offset(&c->outer->row[input], e + k * gap) *
-                                        mf_dtypes[problem->in_type[input]].size;
+            x[k] = c->base[input] +
+                   mf_walk_offset(&c->outer->row[input], e + k * gap) * mf_dtypes[problem->in_type[input]].size;
         else
             x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
 }
@@ -40,9 +40,9 @@ static void evaluate_rows(struct columns *c, int64_t e, int64_t count, int64_t g
         const char *base[MF_MAX_INPUTS];
         for (int i = 0; i < problem->input_count; i++)
             if (problem->map_uses[i])
-                base[i] = (const char *)((uintptr_t)c->base[i] +
-                                         (uintptr_t)(mf_walk_offset(&outer->row[i], e + k * gap) *
-                                                     mf_dtypes[problem->in_type[i]].size));
+                base[i] =
+                    (const char *)((uintptr_t)c->base[i] + (uintptr_t)(mf_walk_offset(&outer->row[i], e + k * gap) *
+                                                                       mf_dtypes[problem->in_type[i]].size));
         for (int q = 0; q < outer->root_count; q++)
             c->block.redirect[outer->root[q]] = c->rows[outer->root[q]] + (size_t)k * outer->rows_bytes;
         mf_block_evaluate(&c->block, base, 0, c->width);
@@ -61,12 +61,14 @@ static size_t row_item(const struct columns *c, int r)
     const struct problem *problem = &c->plan->problem;
     if (!c->outer->straight[r])
         return value_size(c, r);
-    return (size_t)mf_dtypes[problem->in_type[problem->program.map.node[problem->program.reducer[r].arg[0]].index]].size;
+    return (size_t)mf_dtypes[problem->in_type[problem->program.map.node[problem->program.reducer[r].arg[0]].index]]
+        .size;
 }
 
-/* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state is continued. */
-static void chain_columns(struct columns *c, int r, const void *const *x, int64_t count, int64_t i, int64_t n, int level,
-                          int append, const void *const *next)
+/* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state is
+ * continued. */
+static void chain_columns(struct columns *c, int r, const void *const *x, int64_t count, int64_t i, int64_t n,
+                          int level, int append, const void *const *next)
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
@@ -86,7 +88,8 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
         k->lse[reducer->cls].chain(a, b, at, count, n, next);
     else
         for (int64_t row = 0; row < count; row += FEW_ROWS)
-            k->moments[reducer->cls].chain(a, b, at + row, count - row < FEW_ROWS ? count - row : FEW_ROWS, n, row, NULL);
+            k->moments[reducer->cls].chain(a, b, at + row, count - row < FEW_ROWS ? count - row : FEW_ROWS, n, row,
+                                           NULL);
 }
 
 /* The `count` rows that are read after these: from element e on, as far as there are any; null when there are none. */
@@ -102,8 +105,8 @@ static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_
     return rows;
 }
 
-/* Several reducers, or one that goes over its rows twice, on the same rows: piece by piece, each gathered first. A lane's rows are a
- * power of two apart as often as not and would push each other out of every cache. */
+/* Several reducers, or one that goes over its rows twice, on the same rows: piece by piece, each gathered first. A
+ * lane's rows are a power of two apart as often as not and would push each other out of every cache. */
 static void chain_pieces(struct columns *c, const void *const *x, int64_t count, int64_t width, int level)
 {
     const struct outer_plan *outer = c->outer;
@@ -168,7 +171,8 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
         chain_rows(c, e + lane, count, LANES, level, 0, -1, e + n);
         return count;
     }
-    if (outer->pairs && n <= LANES && group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */
+    if (outer->pairs && n <= LANES &&
+        group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */
         int64_t count = group + step < n ? 2 : 1;
         chain_rows(c, e + group, count, step, level, 0, -1, e + n);
         return count;
@@ -207,7 +211,8 @@ static void join_strip(struct columns *c, int64_t count)
     }
 }
 
-/* argmin and argmax take the rows one after the other; index r of the tile's best row goes to buffer[r][0][1] as i32. */
+/* argmin and argmax take the rows one after the other; index r of the tile's best row goes to buffer[r][0][1] as
+ * i32. */
 static void arg_rows(struct columns *c, int64_t e, int64_t n)
 {
     const struct outer_plan *outer = c->outer;
@@ -228,7 +233,7 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
                 memset(to[1], 0, (size_t)c->width * 4);
             }
             c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(to[0], (int32_t *)(void *)to[1], x, count,
-                                                                          c->width, (int32_t)done, next);
+                                                                           c->width, (int32_t)done, next);
         }
     }
 }
@@ -244,9 +249,9 @@ static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
     return rows;
 }
 
-/* Runs of n elements that begin at every column (moving windows), n a power of two: neighbours share the parts of their trees.
- * With y = x at first, y[i] = y[i] o y[i + half] for half = n/2 ... 1 are the same combinations as each run's own tree, and only
- * log2 n of them an output. */
+/* Runs of n elements that begin at every column (moving windows), n a power of two: neighbours share the parts of
+ * their trees. With y = x at first, y[i] = y[i] o y[i + half] for half = n/2 ... 1 are the same combinations as each
+ * run's own tree, and only log2 n of them an output. */
 static void shared_runs(struct columns *c, int64_t n)
 {
     const struct problem *problem = &c->plan->problem;
@@ -350,7 +355,8 @@ static void join_lanes(struct columns *c, int r, char *const *states, int64_t ti
         memcpy(c->buffer[r][0][1], states[1], row);
 }
 
-/* The first tile whose best is best; its index, now an i64 over all elements, replaces states[1]'s first row of W i64. */
+/* The first tile whose best is best; its index, now an i64 over all elements, replaces states[1]'s first row of W
+ * i64. */
 static void join_arg(struct columns *c, int r, char *const *states, int64_t tiles)
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
@@ -364,7 +370,8 @@ static void join_arg(struct columns *c, int r, char *const *states, int64_t tile
         int64_t count = tiles - done < MAX_CHAIN ? tiles - done : MAX_CHAIN;
         for (int64_t k = 0; k < count; k++)
             x[k] = states[0] + (size_t)(done + k) * row;
-        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done, NULL);
+        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done,
+                                                                       NULL);
     }
     int64_t *index = (int64_t *)(void *)c->buffer[r][0][1];
     for (int64_t i = 0; i < c->width; i++) {

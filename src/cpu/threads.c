@@ -1,7 +1,8 @@
 /* A small pool of threads that sleep until there is work.
  *
- * Not OpenMP: the pool belongs to a device handle, so that a program sees no threads it did not open; it is plain pthreads, which
- * ThreadSanitizer checks; and a second caller at the same time simply works alone instead of waiting. */
+ * Not OpenMP: the pool belongs to a device handle, so that a program sees no threads it did not open; it is plain
+ * pthreads, which ThreadSanitizer checks; and a second caller at the same time simply works alone instead of
+ * waiting. */
 #include "cpu.h"
 
 #include <stdlib.h>

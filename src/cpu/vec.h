@@ -24,8 +24,8 @@
 #define CAT(a, b) CAT_(a, b)
 #define MF_INLINE static inline __attribute__((always_inline))
 
-/* Asks for what the kernel will read soon, into the second cache: while it computes, memory keeps working. An address past the
- * data does no harm. */
+/* Asks for what the kernel will read soon, into the second cache: while it computes, memory keeps working. An
+ * address past the data does no harm. */
 enum { AHEAD_BYTES = 2048 };
 MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 {

@@ -50,7 +50,7 @@ static inline void cursor_skip(const struct walk *w, struct cursor *c, int l, in
 {
     c->at[l] += steps;
     c->offset += steps * w->stride[l];
-    while (c->at[l] == w->size[l] && l > 0) {
+    while (l > 0 && c->at[l] == w->size[l]) {
         c->offset -= w->size[l] * w->stride[l];
         c->at[l--] = 0;
         c->at[l]++;

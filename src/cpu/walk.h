@@ -1,4 +1,5 @@
-/* One tensor's view of a group of loops: the loops merged as far as this tensor allows, and copies of ranges of them. */
+/* One tensor's view of a group of loops: the loops merged as far as this tensor allows, and copies of ranges of
+ * them. */
 #ifndef MF_CPU_WALK_H
 #define MF_CPU_WALK_H
 

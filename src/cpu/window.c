@@ -1,5 +1,5 @@
-/* Along the last loop a window's index is a linear function, so the positions inside its tensor are one interval a run: it is
- * computed once a run and window, not once an element. */
+/* Along the last loop a window's index is a linear function, so the positions inside its tensor are one interval a
+ * run: it is computed once a run and window, not once an element. */
 #include "window.h"
 
 struct runs {

@@ -12,6 +12,8 @@
  * the type's unit (Giesen, "Float->half variants", 2012). 64-bit integers pass in two halves through the significands
  * of 2^52, 2^84 and 1.5 * 2^52. On the way through double to a shorter type they are rounded to odd (Boldo and
  * Melquiond 2008), so that only the second rounding counts. The build must keep subnormals, as for elementary.h. */
+/* one line a conversion */
+/* clang-format off */
 #ifndef MF_VOCAB_CONVERT_H
 #define MF_VOCAB_CONVERT_H
 

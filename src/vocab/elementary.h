@@ -94,9 +94,9 @@ static inline float mf_exp_f32(float x)
     return x > 89.0f ? mf_bits_f32(0x7f800000u) : y;
 }
 
-/* exp(x) for x <= 0, for sums whose largest term is exp(0): terms below exp(-87), and NaN (of inf - inf, where the sum does
- * not matter), give exp(-87), which is far below the sum's rounding. So nothing has to be selected afterwards, and the
- * exponent can be added as an integer. exp_below(0) == 1 exactly. */
+/* exp(x) for x <= 0, for sums whose largest term is exp(0): terms below exp(-87), and NaN (of inf - inf, where the
+ * sum does not matter), give exp(-87), which is far below the sum's rounding. So nothing has to be selected
+ * afterwards, and the exponent can be added as an integer. exp_below(0) == 1 exactly. */
 static inline float mf_exp_below_f32(float x)
 {
     x = x > -87.0f ? x : -87.0f;

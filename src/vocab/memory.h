@@ -1,11 +1,14 @@
-/* Between memory and arithmetic: mf_load_TYPE(stored) gives the value in the type's class, mf_store_TYPE_CLASS(value) the
- * stored form, mf_convert_FROM_TO(value) a value in another class. One definition for the reference and all targets.
+/* Between memory and arithmetic: mf_load_TYPE(stored) gives the value in the type's class,
+ * mf_store_TYPE_CLASS(value) the stored form, mf_convert_FROM_TO(value) a value in another class. One definition for
+ * the reference and all targets.
  *
  * Rules (docs/numerics.md): to a float: nearest, ties to even, once; every NaN becomes the type's one canonical NaN.
  * Integer to integer wraps; float to integer truncates and saturates, NaN gives 0. To bool: 0 or 1, NaN is 1. */
 #ifndef MF_VOCAB_MEMORY_H
 #define MF_VOCAB_MEMORY_H
 
+/* one line a conversion */
+/* clang-format off */
 #include "convert.h"
 
 static inline float mf_load_f16(uint16_t x) { return mf_f16_to_f32(x); }

@@ -1,5 +1,5 @@
-/* The maps of ops.def as scalar functions, mf_NAME_CLASS(x, y, z): their one definition, for the reference and for every
- * instruction set. */
+/* The maps of ops.def as scalar functions, mf_NAME_CLASS(x, y, z): their one definition, for the reference and for
+ * every instruction set. */
 #ifndef MF_VOCAB_OPS_H
 #define MF_VOCAB_OPS_H
 

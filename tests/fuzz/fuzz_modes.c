@@ -72,6 +72,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     require(ndim == modes.output_rank);
     for (int m = 0; m < modes.mode_count; m++)
         require(size_of[m] >= 0 && (modes.set_size[m] < 0 || modes.set_size[m] == size_of[m]));
+    uint64_t kept = 0;
+    for (int d = 0; d < ndim; d++)
+        kept |= (uint64_t)1 << modes.output_mode[d];
+    for (int m = 0; m < modes.mode_count;
+         m++) /* a reduced mode of windows only may get another size from the output's */
+        if (!(kept >> m & 1) && modes.set_size[m] < 0)
+            return 0;
     DLTensor output = mf_tensor(NULL, MF_F32, ndim, out);
     require(mf_modes_sizes(&modes, in, &output, size_of) == MF_OK); /* what it says fits itself */
     return 0;
