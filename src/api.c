@@ -48,10 +48,12 @@ static int add_key(const DLTensor *tensors, int count, int64_t *key, int n)
     return n;
 }
 
-static int matches(const struct cached *c, const char *modes, const char *expression, const int64_t *key, int n)
+/* Everything but the strings that makes a plan, in KEY_WORDS words; -1 when it does not fit. The counts are a plan's: those
+ * of strings that have not been parsed say nothing about how many tensors there are. */
+static int make_key(const struct problem *problem, const DLTensor *inputs, const DLTensor *outputs, int64_t *key)
 {
-    return c && c->key_length == n && !memcmp(c->key, key, sizeof *key * (size_t)n) && !strcmp(c->modes, modes) &&
-           !strcmp(c->expression, expression);
+    int n = add_key(inputs, problem->input_count, key, 0);
+    return n < 0 ? -1 : add_key(outputs, problem->output_count, key, n);
 }
 
 static void free_cached(struct cached *c)
@@ -70,42 +72,48 @@ static char *copy_text(const char *text)
     return copy ? strcpy(copy, text) : NULL;
 }
 
-static struct cached *find_cached(mf_device *device, const char *modes, const char *expression, const int64_t *key,
-                                  int n)
+static struct cached *find_cached(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                                  const DLTensor *outputs)
 {
     struct fold_cache *cache = device->cache;
     struct cached *found = NULL;
+    int64_t key[KEY_WORDS];
+    int n = 0; /* the key is made once, when there is a plan of these strings */
     pthread_mutex_lock(&device->lock);
-    for (int i = 0; i < CACHE_PLANS && !found; i++)
-        if (matches(cache->entry[i], modes, expression, key, n)) {
-            found = cache->entry[i];
+    for (int i = 0; i < CACHE_PLANS && !found && n >= 0; i++) {
+        struct cached *c = cache->entry[i];
+        if (!c || strcmp(c->modes, modes) != 0 || strcmp(c->expression, expression) != 0)
+            continue;
+        if (!n)
+            n = make_key(&c->plan->problem, inputs, outputs, key);
+        if (n == c->key_length && !memcmp(c->key, key, sizeof *key * (size_t)n)) {
+            found = c;
             found->users++;
             found->used = ++cache->clock;
         }
+    }
     pthread_mutex_unlock(&device->lock);
     return found;
 }
 
-static mf_status make_cached(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
-                             const DLTensor *outputs, const int64_t *key, int n, struct cached **result)
+/* Null when memory is out; the plan is then still the caller's. */
+static struct cached *make_cached(struct mf_plan *plan, const char *modes, const char *expression, const int64_t *key,
+                                  int n)
 {
     struct cached *c = mf_calloc(sizeof *c + sizeof *key * (size_t)n);
     if (!c)
-        return MF_ERROR_MEMORY;
+        return NULL;
     c->users = 1;
     c->key_length = n;
     memcpy(c->key, key, sizeof *key * (size_t)n);
     c->modes = copy_text(modes);
     c->expression = copy_text(expression);
-    mf_status status = c->modes && c->expression ? MF_OK : MF_ERROR_MEMORY;
-    if (status == MF_OK)
-        status = mf_plan_create(device, modes, expression, inputs, outputs, NULL, &c->plan);
-    if (status != MF_OK) {
-        free_cached(c);
-        return status;
+    if (c->modes && c->expression) {
+        c->plan = plan;
+        return c;
     }
-    *result = c;
-    return MF_OK;
+    free_cached(c);
+    return NULL;
 }
 
 /* Puts a new plan in the place of the longest unused one that no thread is executing. */
@@ -154,24 +162,21 @@ static mf_status execute_tensors(const struct mf_plan *plan, const DLTensor *inp
     return mf_plan_execute(plan, in, out, NULL);
 }
 
-static mf_status fold_uncached(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
-                               const DLTensor *outputs)
+/* A fold whose plan is not there yet. */
+static mf_status fold_anew(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                           const DLTensor *outputs)
 {
     mf_plan *plan;
+    int64_t key[KEY_WORDS];
     MF_TRY(mf_plan_create(device, modes, expression, inputs, outputs, NULL, &plan));
-    mf_status status = execute_tensors(plan, inputs, outputs);
-    mf_plan_destroy(plan);
+    int n = make_key(&plan->problem, inputs, outputs, key);
+    struct cached *c = n < 0 ? NULL : make_cached(plan, modes, expression, key, n);
+    mf_status status = n >= 0 && !c ? MF_ERROR_MEMORY : execute_tensors(plan, inputs, outputs);
+    if (c)
+        keep_cached(device, c);
+    else
+        mf_plan_destroy(plan);
     return status;
-}
-
-/* Operands of a modes string: one more than the commas before its arrow. (Too many or too few are found by the
- * parser.) */
-static int count_operands(const char *modes)
-{
-    int count = 1;
-    for (const char *c = modes; *c && !(c[0] == '-' && c[1] == '>'); c++)
-        count += *c == ',';
-    return count;
 }
 
 mf_status mf_fold(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
@@ -184,23 +189,11 @@ mf_status mf_fold(mf_device *device, const char *modes, const char *expression, 
                        : !expression ? "the expression"
                        : !inputs     ? "inputs"
                                      : "outputs");
-    int64_t key[KEY_WORDS];
-    int ins = count_operands(modes), outs = mf_expression_outputs(expression);
-    if (outs < 0)
-        return MF_ERROR_EXPRESSION;
-    int n = ins <= MF_MAX_INPUTS ? add_key(inputs, ins, key, 0) : -1;
-    n = n < 0 ? -1 : add_key(outputs, outs, key, n);
-    if (n < 0)
-        return fold_uncached(device, modes, expression, inputs, outputs);
-    struct cached *c = find_cached(device, modes, expression, key, n);
-    if (c) {
-        mf_status status = execute_tensors(c->plan, inputs, outputs);
-        release_cached(device, c);
-        return status;
-    }
-    MF_TRY(make_cached(device, modes, expression, inputs, outputs, key, n, &c));
+    struct cached *c = find_cached(device, modes, expression, inputs, outputs);
+    if (!c)
+        return fold_anew(device, modes, expression, inputs, outputs);
     mf_status status = execute_tensors(c->plan, inputs, outputs);
-    keep_cached(device, c);
+    release_cached(device, c);
     return status;
 }
 

@@ -124,6 +124,22 @@ static mf_status check_use(const struct modes *modes, const struct problem *prob
     return MF_OK;
 }
 
+/* Whether every address that a loop's position can give, inside the tensor or (in a window) outside, fits in 63 bits of
+ * bytes. */
+static mf_status check_addresses(const struct problem *problem, int input)
+{
+    const struct nest *nest = &problem->memory;
+    int64_t low = problem->in_base[input], high = low, item = mf_dtypes[problem->in_type[input]].size, reach;
+    int fits = 1;
+    for (int l = 0; fits && problem->kept_total && l < nest->kept + nest->reduced; l++)
+        if (nest->size[l] > 1 && (l < nest->kept || problem->reduced_total))
+            fits = mf_mul(nest->size[l] - 1, nest->in[input][l], &reach) &&
+                   mf_add(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+    if (fits && mf_mul(low, item, &low) && mf_mul(high, item, &high) && !__builtin_sub_overflow(high, low, &reach))
+        return MF_OK;
+    return mf_fail(MF_ERROR_OVERFLOW, "operand %c: its windows reach over more than 2^63 - 1 bytes", 'a' + input);
+}
+
 static mf_status add_inputs(const struct modes *modes, const DLTensor *inputs, const int64_t *size, const int *loop,
                             struct problem *problem)
 {
@@ -141,6 +157,7 @@ static mf_status add_inputs(const struct modes *modes, const DLTensor *inputs, c
                                  i));
             MF_TRY(add_window(modes, problem, i, d, inputs[i].shape[d], size, loop));
         }
+        MF_TRY(check_addresses(problem, i));
     }
     return MF_OK;
 }
@@ -259,8 +276,13 @@ static void canonical(const struct nest *raw, const int *kept_order, const int *
         append_loop(nest, nest->kept, &nest->reduced, raw, reduced_order[i], 0);
 }
 
+/* A fold has at most this many elements: sizes of temporaries then fit in 63 bits whatever the solver. (Reading them takes
+ * a core days.) */
+static const int64_t most_elements = (int64_t)1 << 50;
+
 static mf_status totals(struct problem *problem, const struct nest *nest)
 {
+    int64_t all;
     problem->kept_total = problem->reduced_total = 1;
     for (int l = 0; l < nest->kept + nest->reduced; l++) {
         int64_t *total = l < nest->kept ? &problem->kept_total : &problem->reduced_total;
@@ -271,6 +293,10 @@ static mf_status totals(struct problem *problem, const struct nest *nest)
             return mf_fail(MF_ERROR_OVERFLOW, "the %s modes have more than 2^63 - 1 elements together",
                            l < nest->kept ? "kept" : "reduced");
     }
+    if (!mf_mul(problem->kept_total, problem->reduced_total, &all) || all > most_elements ||
+        problem->kept_total > most_elements)
+        return mf_fail(MF_ERROR_OVERFLOW, "the fold has %lld x %lld elements and the most is 2^50",
+                       (long long)problem->kept_total, (long long)problem->reduced_total);
     return MF_OK;
 }
 

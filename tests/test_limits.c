@@ -318,8 +318,9 @@ static void test_long_texts(void)
     for (size_t c = 0; c < sizeof modes / sizeof modes[0]; c++) {
         char *text = repeat(modes[c][0], modes[c][1], 300000, modes[c][2]);
         DLTensor many[20];
+        int64_t single[1] = {1};
         for (int i = 0; i < 20; i++)
-            many[i] = mf_tensor(&x, MF_F32, DIMS(1));
+            many[i] = mf_tensor(&x, MF_F32, 1, single);
         mf_status status = mf_fold(cpu, text, "sum(a)", many, &out);
         CHECK_MSG(status == MF_OK || (strlen(mf_error()) > 8 && strlen(mf_error()) < 500), "%.20s", text);
         free(text);

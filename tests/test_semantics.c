@@ -326,8 +326,9 @@ static void test_layouts(void)
         for (int j = 0; j < M; j++)
             x[i][j] = t[j][i] = wide[i][2 * j] = (float)(i * 7919 + j * 104729 % 1000) / 977.0f;
     DLTensor out[4];
+    int64_t rows[1] = {N};
     for (int k = 0; k < 4; k++)
-        out[k] = mf_tensor(y[k], MF_F32, DIMS(N));
+        out[k] = mf_tensor(y[k], MF_F32, 1, rows);
     DLTensor a = mf_tensor(x, MF_F32, DIMS(N, M)), b = mf_tensor(t, MF_F32, DIMS(M, N));
     DLTensor c = with_strides(mf_tensor(wide, MF_F32, DIMS(N, M)), STRIDES(2 * M, 2));
     DLTensor view = with_strides(mf_tensor(x, MF_F32, DIMS(M, N)), STRIDES(1, M));
@@ -481,8 +482,9 @@ static void test_results(void)
     DLTensor in[3] = {mf_tensor(x, MF_F64, DIMS(2, 3)), mf_tensor(scale, MF_F64, DIMS(2)),
                       mf_tensor(shift, MF_F64, DIMS(2))};
     DLTensor out[4];
+    int64_t two[1] = {2};
     for (int k = 0; k < 4; k++)
-        out[k] = mf_tensor(y[k], MF_F64, DIMS(2));
+        out[k] = mf_tensor(y[k], MF_F64, 1, two);
     fold_all("ij,i,i->i", "sum(a); max(a); mean(a)*b+c; argmax(a)", in, out, y, sizeof y);
     CHECK(y[0][0] == 6 && y[0][1] == 18 && y[1][0] == 3 && y[1][1] == 9);
     CHECK(y[2][0] == 19 && y[2][1] == 601 && y[3][0] == 2 && y[3][1] == 2);

@@ -281,9 +281,10 @@ static void test_two_modes(void)
     uint64_t y[2][K] = {{0}};
     DLTensor in[4], turned[4];
     DLTensor out[2] = {mf_tensor(y[0], MF_U64, DIMS(K)), mf_tensor(y[1], MF_U64, DIMS(K))};
+    int64_t shape[3] = {I, K, J}, back[3] = {J, K, I}, strides[3] = {1, J, K * J};
     for (int k = 0; k < 4; k++) {
-        in[k] = mf_tensor(whole[k], MF_I64, DIMS(I, K, J));
-        turned[k] = with_strides(mf_tensor(whole[k], MF_I64, DIMS(J, K, I)), STRIDES(1, J, K * J));
+        in[k] = mf_tensor(whole[k], MF_I64, 3, shape);
+        turned[k] = with_strides(mf_tensor(whole[k], MF_I64, 3, back), strides);
     }
     static const char *const modes[] = {"ikj,ikj,ikj,ikj->k", "jki,jki,jki,jki->k"};
     for (int swap = 0; swap < 2; swap++) {
@@ -363,8 +364,9 @@ static void test_peaks(void)
     for (int i = 0; i < 6 * 70; i++)
         x[i / 70][i % 70] = (float)(i * 29 % 7);
     DLTensor in = mf_tensor(x, MF_F32, DIMS(6, 70)), out[4];
+    int64_t columns[1] = {70};
     for (int k = 0; k < 4; k++)
-        out[k] = mf_tensor(y[k], MF_F32, DIMS(70));
+        out[k] = mf_tensor(y[k], MF_F32, 1, columns);
     fold_all("ij->j", "peak_(a); peak_.1(a)*2; sum(a); max(a)", &in, out, y, sizeof y);
     for (int j = 0; j < 70; j++) {
         struct peak want = peak_neutral;

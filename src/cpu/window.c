@@ -50,7 +50,9 @@ static void narrow(struct runs *r, const struct window *window)
 static int next(struct runs *r)
 {
     int last = r->nest->kept + r->nest->reduced - 1;
-    if (r->n) {
+    if (r->n && last < 0)
+        r->left -= r->n;
+    else if (r->n) {
         r->at[last] += r->n;
         for (int l = last; l > 0 && r->at[l] == r->nest->size[l]; l--) {
             r->at[l] = 0;
