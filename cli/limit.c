@@ -201,15 +201,3 @@ const char *limit_what(const struct limit *limit)
            : w->fill_bytes > w->copy_bytes / 10 ? "copy and fill"
                                                 : "copy";
 }
-
-double limit_read(struct limit *limit, const void *memory, size_t bytes)
-{
-    struct work work = {memory, NULL, NULL, NULL, bytes / STEP * STEP, 0, 0, limit->own.ahead, 0, 1};
-    return timed(limit, &work);
-}
-
-double limit_copy(struct limit *limit, void *to, const void *from, size_t bytes)
-{
-    struct work work = {NULL, from, to, NULL, 0, bytes / STEP * STEP, 0, 0, limit->own.streaming, 1};
-    return timed(limit, &work);
-}

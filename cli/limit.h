@@ -18,9 +18,4 @@ double limit_run(struct limit *limit);
 /* "read", "copy", "read and copy" ... */
 const char *limit_what(const struct limit *limit);
 
-/* Reads memory that is not the limit's own, on its threads. Seconds. */
-double limit_read(struct limit *limit, const void *memory, size_t bytes);
-/* Copies between memories that are not the limit's own. Seconds. */
-double limit_copy(struct limit *limit, void *to, const void *from, size_t bytes);
-
 #endif

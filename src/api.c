@@ -48,8 +48,8 @@ static int add_key(const DLTensor *tensors, int count, int64_t *key, int n)
     return n;
 }
 
-/* Everything but the strings that makes a plan, in KEY_WORDS words; -1 when it does not fit. The counts are a plan's: those
- * of strings that have not been parsed say nothing about how many tensors there are. */
+/* Everything but the strings that makes a plan, in KEY_WORDS words; -1 when it does not fit. The counts are a
+ * plan's: those of strings that have not been parsed say nothing about how many tensors there are. */
 static int make_key(const struct problem *problem, const DLTensor *inputs, const DLTensor *outputs, int64_t *key)
 {
     int n = add_key(inputs, problem->input_count, key, 0);

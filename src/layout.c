@@ -276,8 +276,8 @@ static void canonical(const struct nest *raw, const int *kept_order, const int *
         append_loop(nest, nest->kept, &nest->reduced, raw, reduced_order[i], 0);
 }
 
-/* A fold has at most this many elements: sizes of temporaries then fit in 63 bits whatever the solver. (Reading them takes
- * a core days.) */
+/* A fold has at most this many elements: sizes of temporaries then fit in 63 bits whatever the solver. (Reading them
+ * takes a core days.) */
 static const int64_t most_elements = (int64_t)1 << 50;
 
 static mf_status totals(struct problem *problem, const struct nest *nest)
