@@ -56,7 +56,7 @@ typedef enum mf_status {
     MF_ERROR_TYPE = 5,        /* an element type that is unknown or does not fit the operation */
     MF_ERROR_OVERLAP = 6,     /* an output overlaps an input, another output or itself */
     MF_ERROR_EMPTY = 7,       /* an empty reduction without an identity (mean, argmax, min of integers ...) */
-    MF_ERROR_OVERFLOW = 8,    /* sizes or strides whose product does not fit in 63 bits */
+    MF_ERROR_OVERFLOW = 8,    /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
     MF_ERROR_MEMORY = 9,      /* an allocation failed */
     MF_ERROR_UNSUPPORTED = 10 /* right, but not on this device, solver or build */
 } mf_status;
