@@ -361,16 +361,17 @@ static struct state chain_lse(const struct reducer *reducer, const struct state 
 struct state mf_state_fold_tile(const struct reducer *reducer, const struct state *x, int64_t n, int elements)
 {
     struct state lane[LANES];
-    for (int l = 0; l < LANES; l++) {
+    int lanes = n < LANES ? (int)n : LANES;
+    for (int l = 0; l < lanes; l++) {
         lane[l] = mf_state_identity(reducer);
-        if (l < n && elements && reducer->kind == RED_LSE)
+        if (elements && reducer->kind == RED_LSE)
             lane[l] = chain_lse(reducer, x + l, n - l);
         else
             for (int64_t e = l; e < n; e += LANES)
                 lane[l] = mf_state_combine(reducer, lane[l], x[e]);
     }
     for (int half = LANES / 2; half; half /= 2)
-        for (int l = 0; l < half; l++)
+        for (int l = 0; l < half && l + half < lanes; l++)
             lane[l] = mf_state_combine(reducer, lane[l], lane[l + half]);
     return lane[0];
 }
