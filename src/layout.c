@@ -132,7 +132,7 @@ static mf_status check_addresses(const struct problem *problem, int input)
     int64_t low = problem->in_base[input], high = low, item = mf_dtypes[problem->in_type[input]].size, reach;
     int fits = 1;
     for (int l = 0; fits && problem->kept_total && l < nest->kept + nest->reduced; l++)
-        if (nest->size[l] > 1 && (l < nest->kept || problem->reduced_total))
+        if ((l < nest->kept || problem->reduced_total) && nest->size[l] > 1)
             fits = mf_mul(nest->size[l] - 1, nest->in[input][l], &reach) &&
                    mf_add(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     if (fits && mf_mul(low, item, &low) && mf_mul(high, item, &high) && !__builtin_sub_overflow(high, low, &reach))
