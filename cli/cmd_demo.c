@@ -198,7 +198,7 @@ static int run_rows(struct demo *demo)
             return status;
     }
     printf("\nchecked: %d folds, %" PRId64 " results against plain loops in double precision, %" PRId64 " wrong "
-           "(bound of a sum: (38 + log2(R/4096)) 2^-24 sum|x|);\n",
+           "(bound of a sum: 2^-24 sum|x| for each rounding of docs/numerics.md's order);\n",
            ROWS, demo->checked, demo->wrong);
     printf("         the same bits on %d thread%s and on one with %s: %s; %.0f s in all\n", demo->threads,
            demo->threads == 1 ? "" : "s", demo->other_names, demo->other_bits ? "NO" : "yes", seconds_now() - start);

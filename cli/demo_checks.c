@@ -1,7 +1,7 @@
 /* Plain loops, in double precision where the fold computes in single.
  *
- * The bound of a float32 sum of R terms is (38 + log2(R / 4096)) 2^-24 sum|x| (docs/numerics.md): 31 additions in a
- * lane, 7 between the lanes of a tile of 4096, and one for every doubling of tiles. */
+ * A float32 sum's bound is 2^-24 sum|x| for every rounding on the longest way to the result (docs/numerics.md): the
+ * additions along a lane and the levels of its join, once for each level of tiles. */
 #include "demo_checks.h"
 
 #include <math.h>
@@ -9,8 +9,12 @@
 
 static double sum_bound(double magnitude, int64_t terms)
 {
-    double tiles = (double)terms / 4096;
-    return (38 + (tiles > 1 ? ceil(log2(tiles)) : 0)) * 0x1p-24 * magnitude;
+    int roundings = 0;
+    for (; terms > 1; terms = (terms + 4095) / 4096) {
+        int64_t tile = terms < 4096 ? terms : 4096;
+        roundings += (int)((tile + 127) / 128 - 1) + (int)ceil(log2((double)(tile < 128 ? tile : 128)));
+    }
+    return roundings * 0x1p-24 * magnitude;
 }
 
 static void within(struct demo_verdict *v, double got, double expected, double bound)

@@ -38,7 +38,6 @@ struct problem {
     /* For the overlap checks, per tensor (inputs, then outputs): bytes from the pointer to its first and past its
      * last. */
     int64_t low[MF_MAX_INPUTS + MF_MAX_OUTPUTS], high[MF_MAX_INPUTS + MF_MAX_OUTPUTS];
-    int may_be_in_place[MF_MAX_INPUTS]; /* this operand may coincide with an output */
     int finish_uses[MF_MAX_INPUTS], map_uses[MF_MAX_INPUTS];
 };
 
