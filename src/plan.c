@@ -6,7 +6,7 @@
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
-    &mf_solver_map, &mf_solver_outer, &mf_solver_inner, &mf_solver_reference, NULL,
+    &mf_solver_pair, &mf_solver_map, &mf_solver_outer, &mf_solver_inner, &mf_solver_reference, NULL,
 };
 
 static mf_status find_type(DLDataType type, const char *what, int number, enum dtype *found)

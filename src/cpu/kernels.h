@@ -63,6 +63,18 @@ struct arg_kernels {
                   const void *const *next);
 };
 
+/* rows rows of n elements; elements of out follow each other in a row, an operand's do where its unit is 1, and where it
+ * is 0 one element serves the whole row. Pitches: elements from one row to the next. */
+struct pair_rows {
+    int64_t rows, n, out_pitch, x_pitch, y_pitch;
+    int x_unit, y_unit;
+    int x_once, y_once; /* the operand is large and read once: fetch it ahead */
+    int past_cache;     /* store past the cache */
+};
+/* out = x o y, one canonical NaN, straight from memory to memory; out may be exactly x or y. Not both units are 0. */
+typedef void pair_fn(void *out, const void *x, const void *y, const struct pair_rows *rows);
+enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COUNT };
+
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
 typedef void map_fn(void *out, const void *x, const void *y, const void *z, int64_t n);
 /* Contiguous conversions; to and from never overlap. */
@@ -85,6 +97,7 @@ struct kernels {
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). */
     struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];
+    pair_fn *pair[PAIR_COUNT][2];   /* CLS_F32, CLS_F64 */
     map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
     convert_fn *load[DT_COUNT];     /* memory type to its class */
     convert_fn *store[DT_COUNT][4]; /* class to memory type */

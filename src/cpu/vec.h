@@ -6,6 +6,7 @@
  *
  *   vload vstore vsplat vselect       any address
  *   vload_part vstore_part            only the first m elements; the rest of a load comes from a fill vector
+ *   vput                              vstore_part of floats, without a call where there are masked stores
  *   vmin vmax                         a NaN sticks
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...

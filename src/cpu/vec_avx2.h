@@ -137,6 +137,16 @@ static inline vec_f32 vload_part_f32(const float *p, int64_t m, vec_f32 fill)
     return (vec_f32)_mm256_or_ps(_mm256_maskload_ps(p, first), rest);
 }
 
+static inline void vput_f32(float *p, int64_t m, vec_f32 v)
+{
+    _mm256_maskstore_ps(p, vfirst_32(m), (__m256)v);
+}
+
+static inline void vput_f64(double *p, int64_t m, vec_f64 v)
+{
+    _mm256_maskstore_pd(p, vfirst_64(m), (__m256d)v);
+}
+
 static inline vec_f64 vload_part_f64(const double *p, int64_t m, vec_f64 fill)
 {
     const __m256i first = vfirst_64(m);

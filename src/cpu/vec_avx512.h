@@ -147,6 +147,16 @@ static inline vec_f64 vload_part_f64(const double *p, int64_t m, vec_f64 fill)
     return (vec_f64)_mm512_mask_loadu_pd((__m512d)fill, (__mmask8)vfirst(m), p);
 }
 
+static inline void vput_f32(float *p, int64_t m, vec_f32 v)
+{
+    _mm512_mask_storeu_ps(p, (__mmask16)vfirst(m), (__m512)v);
+}
+
+static inline void vput_f64(double *p, int64_t m, vec_f64 v)
+{
+    _mm512_mask_storeu_pd(p, (__mmask8)vfirst(m), (__m512d)v);
+}
+
 static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
 {
     return (vec_u32)_mm512_permutexvar_epi32((__m512i)index, (__m512i)v);

@@ -17,6 +17,8 @@
 #define vload_part_u64 vload_few_u64
 #define vload_part_f32 vload_few_f32
 #define vload_part_f64 vload_few_f64
+#define vput_f32 vstore_part_f32
+#define vput_f64 vstore_part_f64
 
 static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
 {

@@ -1,0 +1,237 @@
+/* Solver "pair": out[o] = a[o] + b[o], or - * / min max, of two operands (or an operand and a number) of the output's
+ * float type: the everyday broadcast.
+ *
+ * Elements go from memory to memory in one pass of one kernel. A tile is a number of rows of the last loop (or a part
+ * of one) small enough that what several rows share stays in the nearest caches; where rows start is counted on from tile
+ * to tile, without divisions.
+ * Cost: each operand's elements once as far as the caches reach, the output's once, past the cache when it is large. */
+#include "cpu.h"
+
+#include <stdio.h>
+
+enum { OUT, X, Y, SIDES };
+enum { TILE_BYTES = 32 << 10, TASK_BYTES = 256 << 10, STREAM_BYTES = 4 << 20, LONG_ROW = 1024, LINE = 64 };
+
+struct pair_plan {
+    pair_fn *kernel;
+    int input[SIDES]; /* operand's number; -1 for a number */
+    int64_t item;
+    struct pair_rows rows;              /* of a whole tile */
+    int64_t row_count, length;          /* of the last two loops */
+    int dims;                           /* loops outside the tiles, then tiles of rows, then parts of a row */
+    int64_t size[MAX_LOOPS + 2];        /* tiles along each */
+    int64_t step[SIDES][MAX_LOOPS + 2]; /* elements from one to the next */
+    int64_t tiles, grain;               /* grain: tiles of one task */
+    int long_rows;                      /* or rows of whole lines: stored past the cache where lines are aligned */
+};
+
+static const struct node *root(const struct mf_plan *plan)
+{
+    return &plan->problem.program.finish.node[plan->problem.program.output[0]];
+}
+
+static int pair_of(enum op op)
+{
+    switch (op) {
+    case OP_add:
+        return PAIR_ADD;
+    case OP_sub:
+        return PAIR_SUB;
+    case OP_mul:
+        return PAIR_MUL;
+    case OP_div:
+        return PAIR_DIV;
+    case OP_min:
+        return PAIR_MIN;
+    case OP_max:
+        return PAIR_MAX;
+    default:
+        return -1;
+    }
+}
+
+/* The operand's strides, all 0 for a number. */
+static const int64_t *strides(const struct mf_plan *plan, int side)
+{
+    static const int64_t none[MAX_LOOPS];
+    const struct node *node = root(plan);
+    if (side == OUT)
+        return plan->problem.memory.out[0];
+    const struct node *leaf = &plan->problem.program.finish.node[node->arg[side - X]];
+    return leaf->op == OP_OPERAND ? plan->problem.memory.in[leaf->index] : none;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    const enum dtype type = problem->out_type[0];
+    if (problem->program.reducer_count || problem->output_count != 1 || nest->window_count || !nest->kept ||
+        (type != DT_f32 && type != DT_f64))
+        return 0;
+    const struct node *node = root(plan);
+    if (pair_of(node->op) < 0 || node->cls != mf_dtypes[type].cls)
+        return 0;
+    int last = nest->kept - 1, units = 0;
+    for (int side = X; side <= Y; side++) {
+        const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];
+        int64_t unit = strides(plan, side)[last];
+        if (leaf->op != OP_CONST && (leaf->op != OP_OPERAND || problem->in_type[leaf->index] != type))
+            return 0;
+        if (unit != 0 && unit != 1)
+            return 0;
+        units += (int)unit;
+    }
+    int64_t bytes = nest->size[last] * mf_dtypes[type].size;
+    return units && nest->out[0][last] == 1 && (bytes >= LONG_ROW || bytes % LINE == 0);
+}
+
+static int64_t at_most(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The loop over tiles whose step in each tensor is `count` steps of loop l; l < 0: there is no such loop. */
+static void add_dim(const struct mf_plan *plan, int l, int64_t size, int64_t count)
+{
+    struct pair_plan *data = plan->data;
+    for (int side = OUT; side < SIDES; side++)
+        data->step[side][data->dims] = l < 0 ? 0 : strides(plan, side)[l] * count;
+    data->size[data->dims++] = size;
+    data->tiles *= size;
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    struct pair_plan *data = plan->data = mf_calloc(sizeof *data);
+    if (!data)
+        return MF_ERROR_MEMORY;
+    const struct node *node = root(plan);
+    struct pair_rows *rows = &data->rows;
+    int last = nest->kept - 1, row = last - 1;
+    data->kernel = plan->device->kernels->pair[pair_of(node->op)][node->cls];
+    data->item = mf_dtypes[problem->out_type[0]].size;
+    data->length = nest->size[last];
+    data->row_count = row < 0 ? 1 : nest->size[row];
+    int64_t most = TILE_BYTES / data->item, bytes = data->length * data->item;
+    rows->n = at_most(data->length, most);
+    rows->rows = at_most(data->row_count, most / rows->n);
+    rows->out_pitch = row < 0 ? 0 : nest->out[0][row];
+    rows->x_pitch = row < 0 ? 0 : strides(plan, X)[row];
+    rows->y_pitch = row < 0 ? 0 : strides(plan, Y)[row];
+    rows->x_unit = (int)strides(plan, X)[last];
+    rows->y_unit = (int)strides(plan, Y)[last];
+    rows->x_once = rows->x_unit && (row < 0 || rows->x_pitch);
+    rows->y_once = rows->y_unit && (row < 0 || rows->y_pitch);
+    rows->past_cache = problem->kept_total > STREAM_BYTES / data->item;
+    data->long_rows = bytes >= LONG_ROW;
+    for (int side = X; side <= Y; side++) {
+        const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];
+        data->input[side] = leaf->op == OP_OPERAND ? leaf->index : -1;
+    }
+    data->tiles = 1;
+    for (int l = 0; l < row; l++)
+        add_dim(plan, l, nest->size[l], 1);
+    add_dim(plan, row, (data->row_count + rows->rows - 1) / rows->rows, rows->rows);
+    add_dim(plan, last, (data->length + rows->n - 1) / rows->n, rows->n);
+    data->grain = 1 + TASK_BYTES / (rows->rows * rows->n * data->item);
+    return MF_OK;
+}
+
+struct job {
+    const struct mf_plan *plan;
+    char *base[SIDES];
+    int past_cache;
+};
+
+/* Which tile: its place in every dimension, and its first element in each tensor. */
+struct place {
+    int64_t at[MAX_LOOPS + 2];
+    int64_t offset[SIDES];
+};
+
+static void place_set(const struct pair_plan *data, int64_t tile, struct place *p)
+{
+    memset(p->offset, 0, sizeof p->offset);
+    for (int d = data->dims - 1; d >= 0; d--) {
+        p->at[d] = tile % data->size[d];
+        tile /= data->size[d];
+        for (int side = OUT; side < SIDES; side++)
+            p->offset[side] += p->at[d] * data->step[side][d];
+    }
+}
+
+static void place_next(const struct pair_plan *data, struct place *p)
+{
+    for (int d = data->dims - 1; d >= 0; d--) {
+        int wraps = ++p->at[d] == data->size[d];
+        int64_t steps = wraps ? 1 - data->size[d] : 1;
+        for (int side = OUT; side < SIDES; side++)
+            p->offset[side] += steps * data->step[side][d];
+        if (!wraps)
+            return;
+        p->at[d] = 0;
+    }
+}
+
+static void *element(const struct job *job, const struct place *p, int side)
+{
+    const struct pair_plan *data = job->plan->data;
+    return (void *)((uintptr_t)job->base[side] + (uintptr_t)(p->offset[side] * data->item));
+}
+
+static void task(void *context, int64_t t, int worker)
+{
+    const struct job *job = context;
+    const struct pair_plan *data = job->plan->data;
+    struct pair_rows rows = data->rows;
+    struct place p;
+    int64_t first = t * data->grain, last = at_most(first + data->grain, data->tiles);
+    (void)worker;
+    rows.past_cache = job->past_cache;
+    place_set(data, first, &p);
+    for (int64_t tile = first; tile < last; tile++, place_next(data, &p)) {
+        rows.rows = at_most(data->rows.rows, data->row_count - p.at[data->dims - 2] * data->rows.rows);
+        rows.n = at_most(data->rows.n, data->length - p.at[data->dims - 1] * data->rows.n);
+        data->kernel(element(job, &p, OUT), element(job, &p, X), element(job, &p, Y), &rows);
+    }
+}
+
+/* Whether every row starts where a line does. */
+static int rows_are_lines(const struct pair_plan *data, const char *out)
+{
+    int64_t steps = data->rows.out_pitch;
+    for (int d = 0; d < data->dims; d++)
+        steps |= data->step[OUT][d];
+    return (uintptr_t)out % LINE == 0 && steps * data->item % LINE == 0;
+}
+
+static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct pair_plan *data = plan->data;
+    const struct node *node = root(plan);
+    struct job job = {plan, {pointers->out[0], NULL, NULL}, data->rows.past_cache};
+    for (int side = X; side <= Y; side++) {
+        const struct node *leaf = &plan->problem.program.finish.node[node->arg[side - X]];
+        job.base[side] =
+            (char *)(uintptr_t)(data->input[side] < 0 ? (const void *)&leaf->value : pointers->in[data->input[side]]);
+    }
+    if (!data->long_rows && !rows_are_lines(data, pointers->out[0]))
+        job.past_cache = 0;
+    int64_t tasks = (data->tiles + data->grain - 1) / data->grain;
+    mf_parallel(plan->device->threads, (int)at_most(tasks, plan->threads), tasks, task, &job);
+    return MF_OK;
+}
+
+static void print(const struct mf_plan *plan, char *text, size_t size)
+{
+    const struct pair_plan *data = plan->data;
+    snprintf(text, size, "%lld tiles of %lld rows of %lld%s", (long long)data->tiles, (long long)data->rows.rows,
+             (long long)data->rows.n, data->rows.past_cache ? ", stored past the cache" : "");
+}
+
+const struct solver mf_solver_pair = {
+    "pair", "one operation on two floats: memory to memory, row by row", applicable, make, execute, print,
+};
