@@ -66,6 +66,7 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
     block->memory = memory;
     block->stride = mf_array_bytes(limit);
     block->copy_operands = block->fetch_ahead = 0;
+    block->skip = -1;
     memset(block->cached, 0, sizeof block->cached);
     memset(block->redirect, 0, sizeof block->redirect[0] * (size_t)plan->pool->count);
     for (int i = 0; i < plan->pool->count; i++) {
@@ -83,8 +84,10 @@ static int holds_already(struct block *block, int input, const char *base, int64
 {
     const struct walk *w = &block->plan->walk[input];
     int last = w->loops - 1;
-    int64_t run = w->size[last], phase = f % run, offset, *cached = block->cached[input];
-    if (w->stride[last] == 0 && (last == 0 || phase + n <= run)) {
+    int64_t run = w->size[last], phase = f ? f % run : 0, offset, *cached = block->cached[input];
+    if (!f) {
+        offset = 0; /* the same start: the same elements, whatever the loops */
+    } else if (w->stride[last] == 0 && (last == 0 || phase + n <= run)) {
         offset = mf_walk_offset(w, f);
         phase = -1; /* one value, any phase */
     } else if (last > 0 && w->stride[last - 1] == 0 &&
@@ -101,6 +104,21 @@ static int holds_already(struct block *block, int input, const char *base, int64
     cached[1] = phase;
     cached[2] = n;
     return 0;
+}
+
+int mf_block_is_direct(const struct block *block, int node)
+{
+    return block->plan->direct[node] && block->reg[node] != buffer_of(block, node);
+}
+
+/* Whether the next block of an operand is to be fetched while this one computes: not if the caller's last operation
+ * reads it, which does that itself. */
+static int fetches_ahead(const struct block *block, int node)
+{
+    if (!block->fetch_ahead || block->skip < 0)
+        return block->fetch_ahead;
+    const int *arg = block->plan->pool->node[block->skip].arg;
+    return node != arg[0] && node != arg[1];
 }
 
 static const void *load_operand(struct block *block, int i, const char *base, int64_t f, int64_t n)
@@ -120,7 +138,7 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     }
     if (contiguous)
         raw = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
-    for (int64_t b = 0; contiguous && block->fetch_ahead && b < n * item; b += 64)
+    for (int64_t b = 0; contiguous && fetches_ahead(block, i) && b < n * item; b += 64)
         __builtin_prefetch((const void *)((uintptr_t)raw + (uintptr_t)(n * item + b)), 0, 2);
     if (plan->direct[i] && contiguous && !block->copy_operands)
         return raw;
@@ -173,7 +191,7 @@ void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, 
 {
     const struct block_plan *plan = block->plan;
     for (int i = 0; i < plan->pool->count; i++)
-        if (plan->used[i])
+        if (plan->used[i] && i != block->skip)
             block->reg[i] = evaluate_node(block, i, base, f, n);
 }
 

@@ -41,6 +41,7 @@ struct block {
     char *memory;
     size_t stride;                    /* bytes from one buffer to the next */
     int fetch_ahead;                  /* operands are large: fetch the next block while this one computes */
+    int skip;                         /* a node that the caller evaluates itself; -1 for none */
     int copy_operands;                /* never read operands in place */
     char *redirect[MAX_NODES];        /* where a node's result is to go instead of its buffer; null: its buffer */
     int64_t cached[MF_MAX_INPUTS][3]; /* what an operand's buffer holds: offset, phase, length; length 0: nothing */
@@ -49,11 +50,14 @@ struct block {
     const void *count[CLS_COUNT];                      /* leaves OP_COUNT */
 };
 
-/* limit: the most positions one evaluation will have (at most BLOCK). */
+/* limit: the most positions one evaluation will have. */
 void mf_block_start(struct block *block, const struct block_plan *plan, const struct kernels *kernels, char *memory,
                     int64_t limit);
-/* Evaluates positions f ... f+n-1, n <= BLOCK; base[i] is operand i at position 0. Results: block->reg. */
+/* Evaluates positions f ... f+n-1, n <= limit; base[i] is operand i at position 0. Results: block->reg. */
 void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n);
+
+/* Whether the node's result is the operand's own memory. */
+int mf_block_is_direct(const struct block *block, int node);
 
 /* Stores n values of a class to positions f ... of an output; spare has room for n values. stream: past the cache. */
 void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum dtype type, enum cls cls, char *base,

@@ -5,6 +5,12 @@
 #include "../plan.h"
 #include "kernels.h"
 
+/* Outputs of more bytes than this are stored past the caches: they would not be there when somebody reads them. */
+enum { MF_STREAM_BYTES = 2 << 20 };
+
+/* The enum pair of an operation; -1 when it has none. */
+int mf_pair_of(enum op op);
+
 /* Cores this process may use, or MODEFOLD_THREADS. */
 int mf_cpu_thread_count(void);
 /* Fills device->kernels and device->threads. */

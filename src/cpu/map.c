@@ -1,58 +1,93 @@
 /* Solver "map": no reduced mode. out[o] = map(a[o], b[o], ...), a broadcast where an operand lacks a mode.
  *
- * The kept loops are cut into blocks of flat positions; each block is evaluated in the nearest cache and stored.
- * Outputs much larger than the cache are written past it, which saves reading them first.
+ * The kept loops are cut into tiles: the innermost loops that fit, and a part of the next one. Each tile is evaluated
+ * in the nearest cache and stored; what an operand repeats from tile to tile is gathered once. Outputs much larger
+ * than the cache are written past it, which saves reading them first.
  * Cost: every operand's elements once, every output's once. */
 #include "block.h"
+#include "tiling.h"
 
 #include <stdio.h>
 
 struct map_plan {
     struct block_plan block;
     struct walk out[MF_MAX_OUTPUTS];
-    int64_t step;  /* positions of one block: whole runs of the last loops where that helps repeated operands */
-    int64_t grain; /* blocks of one task */
+    struct tiling tiling; /* the loops outside the tiles, then the loop that tiles cut */
+    int64_t inner;        /* positions of the loops inside the cut one */
+    int64_t cut, chunk;   /* the cut loop's size and what of it a tile takes */
+    int64_t grain;        /* tiles of one task */
     int stream;
+    pair_fn *last; /* the only output's last operation, done as it is stored; null: it is evaluated and then stored */
 };
 
-enum { STREAM_BYTES = 4 << 20, TASK_BYTES = 256 << 10 };
+enum { TASK_BYTES = 256 << 10, FEW_BUFFERS = 4, LANES_OF_LINE = 16 };
 
 static int applicable(const struct mf_plan *plan)
 {
     return plan->problem.program.reducer_count == 0;
 }
 
-/* The largest product of inner loops that fits in a block, times what of the next loop fits. */
-static int64_t block_step(const struct nest *nest)
+/* Tiles are the innermost loops that fit, and a part of the next one: whole lines of the output if possible. */
+static void cut_loops(struct mf_plan *plan, int64_t most)
 {
-    int64_t inner = 1;
-    for (int l = nest->kept - 1; l >= 0; l--) {
-        if (inner * nest->size[l] > BLOCK)
-            return inner * (BLOCK / inner);
-        inner *= nest->size[l];
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    struct map_plan *data = plan->data;
+    int cut = nest->kept - 1, inputs = problem->input_count, outputs = problem->output_count;
+    data->inner = 1;
+    while (cut > 0 && data->inner * nest->size[cut] <= most)
+        data->inner *= nest->size[cut--];
+    data->cut = cut < 0 ? 1 : nest->size[cut];
+    data->chunk = most / data->inner < data->cut ? most / data->inner : data->cut;
+    if (data->chunk >= LANES_OF_LINE && data->chunk < data->cut)
+        data->chunk -= data->chunk % LANES_OF_LINE;
+    mf_tiling_start(&data->tiling, inputs + outputs);
+    for (int l = 0; l <= cut; l++) {
+        int64_t stride[MAX_SIDES];
+        for (int side = 0; side < inputs + outputs; side++)
+            stride[side] = side < inputs ? nest->in[side][l] : nest->out[side - inputs][l];
+        mf_tiling_add(&data->tiling, nest->size[l], l == cut ? data->chunk : 1, stride);
     }
-    return inner;
+    cut = cut < 0 ? 0 : cut; /* the walks of no loops at all */
+    int64_t size[MAX_LOOPS];
+    memcpy(size, nest->size, sizeof size);
+    size[cut] = data->chunk;
+    for (int i = 0; i < inputs; i++)
+        mf_walk_make(&data->block.walk[i], nest->kept - cut, size + cut, nest->in[i] + cut);
+    for (int k = 0; k < outputs; k++)
+        mf_walk_make(&data->out[k], nest->kept - cut, size + cut, nest->out[k] + cut);
+}
+
+/* The kernel that can do the last operation on the way to memory. */
+static pair_fn *last_operation(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct map_plan *data = plan->data;
+    const struct node *node = &problem->program.finish.node[problem->program.output[0]];
+    int pair = mf_pair_of(node->op);
+    const struct walk *out = &data->out[0];
+    enum dtype type = problem->out_type[0];
+    if (problem->output_count != 1 || pair < 0 || (type != DT_f32 && type != DT_f64) ||
+        mf_dtypes[type].cls != node->cls || out->loops != 1 || out->stride[0] != 1)
+        return NULL;
+    return plan->device->kernels->pair[pair][node->cls];
 }
 
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
-    const struct nest *nest = &problem->memory;
     struct map_plan *data = plan->data = mf_calloc(sizeof *data);
     int64_t bytes = 0;
     if (!data)
         return MF_ERROR_MEMORY;
     mf_block_plan(&data->block, &problem->program.finish, problem->program.output, problem->output_count,
                   problem->in_type);
-    for (int i = 0; i < problem->input_count; i++)
-        mf_walk_make(&data->block.walk[i], nest->kept, nest->size, nest->in[i]);
-    for (int k = 0; k < problem->output_count; k++) {
-        mf_walk_make(&data->out[k], nest->kept, nest->size, nest->out[k]);
+    for (int k = 0; k < problem->output_count; k++)
         bytes += mf_dtypes[problem->out_type[k]].size;
-    }
-    data->step = block_step(nest);
-    data->stream = problem->kept_total > STREAM_BYTES / bytes;
-    data->grain = 1 + TASK_BYTES / (data->step * bytes);
+    cut_loops(plan, data->block.buffers <= FEW_BUFFERS ? 2 * BLOCK : BLOCK);
+    data->last = last_operation(plan);
+    data->stream = problem->kept_total > MF_STREAM_BYTES / bytes;
+    data->grain = 1 + TASK_BYTES / (data->chunk * data->inner * bytes);
     return MF_OK;
 }
 
@@ -64,28 +99,61 @@ struct job {
     int copy_operands;
 };
 
+static void *side_at(const struct place *p, int side, const void *base, enum dtype type)
+{
+    return (void *)((uintptr_t)base + (uintptr_t)(p->offset[side] * mf_dtypes[type].size));
+}
+
+/* The tile's outputs, from the values that are evaluated. */
+static void store(const struct job *job, const struct block *block, const struct place *p, int64_t n, char *spare)
+{
+    const struct problem *problem = &job->plan->problem;
+    const struct map_plan *data = job->plan->data;
+    for (int k = 0; k < problem->output_count; k++) {
+        int node = problem->program.output[k];
+        const struct node *root = &problem->program.finish.node[node];
+        char *to = side_at(p, problem->input_count + k, job->pointers->out[k], problem->out_type[k]);
+        if (data->last) {
+            const void *x = block->reg[root->arg[0]], *y = block->reg[root->arg[1]];
+            const struct pair_rows rows = {.rows = 1,
+                                           .n = n,
+                                           .x_unit = 1,
+                                           .y_unit = 1,
+                                           .x_once = mf_block_is_direct(block, root->arg[0]),
+                                           .y_once = mf_block_is_direct(block, root->arg[1]),
+                                           .past_cache = data->stream};
+            data->last(to, x, y, &rows);
+        } else {
+            mf_block_store(block->kernels, &data->out[k], problem->out_type[k], root->cls, to, 0, n, block->reg[node],
+                           spare, data->stream);
+        }
+    }
+}
+
 static void task(void *context, int64_t t, int worker)
 {
     const struct job *job = context;
     const struct problem *problem = &job->plan->problem;
     const struct map_plan *data = job->plan->data;
-    const struct kernels *kernels = job->plan->device->kernels;
     char *spare = job->memory + (size_t)worker * job->memory_size;
+    int64_t most = data->chunk * data->inner;
     struct block block;
-    mf_block_start(&block, &data->block, kernels, spare + mf_array_bytes(data->step), data->step);
+    struct place p;
+    mf_block_start(&block, &data->block, job->plan->device->kernels, spare + mf_array_bytes(most), most);
     block.fetch_ahead = data->stream;
     block.copy_operands = job->copy_operands;
-    int64_t first = t * data->grain * data->step, last = first + data->grain * data->step;
-    if (last > problem->kept_total)
-        last = problem->kept_total;
-    for (int64_t f = first; f < last; f += data->step) {
-        int64_t n = last - f < data->step ? last - f : data->step;
-        mf_block_evaluate(&block, job->pointers->in, f, n);
-        for (int k = 0; k < problem->output_count; k++) {
-            int node = problem->program.output[k];
-            mf_block_store(kernels, &data->out[k], problem->out_type[k], problem->program.finish.node[node].cls,
-                           job->pointers->out[k], f, n, block.reg[node], spare, data->stream);
-        }
+    block.skip = data->last ? problem->program.output[0] : -1;
+    int64_t first = t * data->grain, last = first + data->grain;
+    last = last < data->tiling.tiles ? last : data->tiling.tiles;
+    mf_place_set(&data->tiling, first, &p);
+    for (int64_t tile = first; tile < last; tile++, mf_place_next(&data->tiling, &p)) {
+        const char *base[MF_MAX_INPUTS];
+        int64_t at = data->tiling.dims ? p.at[data->tiling.dims - 1] : 0;
+        int64_t n = mf_tile_length(data->cut, data->chunk, at) * data->inner;
+        for (int i = 0; i < problem->input_count; i++)
+            base[i] = side_at(&p, i, job->pointers->in[i], problem->in_type[i]);
+        mf_block_evaluate(&block, base, 0, n);
+        store(job, &block, &p, n, spare);
     }
 }
 
@@ -104,9 +172,9 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     const struct map_plan *data = plan->data;
     struct job job = {plan, pointers, NULL, 0, outputs_touch_inputs(&plan->problem, pointers)};
     _Alignas(64) char small[32 << 10];
-    int64_t per_task = data->grain * data->step, tasks = (plan->problem.kept_total + per_task - 1) / per_task;
+    int64_t most = data->chunk * data->inner, tasks = (data->tiling.tiles + data->grain - 1) / data->grain;
     int threads = tasks < plan->threads ? (int)tasks : plan->threads;
-    job.memory_size = mf_array_bytes(data->step) + mf_block_memory(&data->block, data->step);
+    job.memory_size = mf_array_bytes(most) + mf_block_memory(&data->block, most);
     size_t all = job.memory_size * (size_t)threads;
     job.memory = all <= sizeof small ? small : mf_alloc_aligned(all);
     if (!job.memory)
@@ -120,7 +188,8 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct map_plan *data = plan->data;
-    snprintf(text, size, "blocks of %lld positions%s", (long long)data->step,
+    snprintf(text, size, "%lld tiles of %lld positions%s%s", (long long)data->tiling.tiles,
+             (long long)(data->chunk * data->inner), data->last ? ", the last operation done as they are stored" : "",
              data->stream ? ", stored past the cache" : "");
 }
 

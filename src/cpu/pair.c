@@ -6,23 +6,22 @@
  * to tile, without divisions.
  * Cost: each operand's elements once as far as the caches reach, the output's once, past the cache when it is large. */
 #include "cpu.h"
+#include "tiling.h"
 
 #include <stdio.h>
 
 enum { OUT, X, Y, SIDES };
-enum { TILE_BYTES = 32 << 10, TASK_BYTES = 256 << 10, STREAM_BYTES = 4 << 20, LONG_ROW = 1024, LINE = 64 };
+enum { TILE_BYTES = 64 << 10, SHARED_BYTES = 16 << 10, TASK_BYTES = 256 << 10, LONG_ROW = 1024, LINE = 64 };
 
 struct pair_plan {
     pair_fn *kernel;
     int input[SIDES]; /* operand's number; -1 for a number */
     int64_t item;
-    struct pair_rows rows;              /* of a whole tile */
-    int64_t row_count, length;          /* of the last two loops */
-    int dims;                           /* loops outside the tiles, then tiles of rows, then parts of a row */
-    int64_t size[MAX_LOOPS + 2];        /* tiles along each */
-    int64_t step[SIDES][MAX_LOOPS + 2]; /* elements from one to the next */
-    int64_t tiles, grain;               /* grain: tiles of one task */
-    int long_rows;                      /* or rows of whole lines: stored past the cache where lines are aligned */
+    struct pair_rows rows;     /* of a whole tile */
+    int64_t row_count, length; /* of the last two loops */
+    struct tiling tiling;      /* the loops outside the tiles, then tiles of rows, then parts of a row */
+    int64_t grain;             /* tiles of one task */
+    int long_rows;             /* or rows of whole lines: stored past the cache where lines are aligned */
 };
 
 static const struct node *root(const struct mf_plan *plan)
@@ -30,7 +29,7 @@ static const struct node *root(const struct mf_plan *plan)
     return &plan->problem.program.finish.node[plan->problem.program.output[0]];
 }
 
-static int pair_of(enum op op)
+int mf_pair_of(enum op op)
 {
     switch (op) {
     case OP_add:
@@ -70,7 +69,7 @@ static int applicable(const struct mf_plan *plan)
         (type != DT_f32 && type != DT_f64))
         return 0;
     const struct node *node = root(plan);
-    if (pair_of(node->op) < 0 || node->cls != mf_dtypes[type].cls)
+    if (mf_pair_of(node->op) < 0 || node->cls != mf_dtypes[type].cls)
         return 0;
     int last = nest->kept - 1, units = 0;
     for (int side = X; side <= Y; side++) {
@@ -91,14 +90,23 @@ static int64_t at_most(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* The loop over tiles whose step in each tensor is `count` steps of loop l; l < 0: there is no such loop. */
-static void add_dim(const struct mf_plan *plan, int l, int64_t size, int64_t count)
+/* The loop over tiles of `chunk` steps of loop l. */
+static void add_dim(const struct mf_plan *plan, int l, int64_t size, int64_t chunk)
 {
     struct pair_plan *data = plan->data;
-    for (int side = OUT; side < SIDES; side++)
-        data->step[side][data->dims] = l < 0 ? 0 : strides(plan, side)[l] * count;
-    data->size[data->dims++] = size;
-    data->tiles *= size;
+    int64_t stride[SIDES] = {0};
+    for (int side = OUT; side < SIDES && l >= 0; side++)
+        stride[side] = strides(plan, side)[l];
+    mf_tiling_add(&data->tiling, size, chunk, stride);
+}
+
+/* Whether all rows read the same elements of an operand: parts of rows that leave it in the nearest cache are better. */
+static int shares_row(const struct mf_plan *plan)
+{
+    int last = plan->problem.memory.kept - 1, shares = 0;
+    for (int side = X; last > 0 && side <= Y; side++)
+        shares |= strides(plan, side)[last] && !strides(plan, side)[last - 1];
+    return shares;
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -111,12 +119,12 @@ static mf_status make(struct mf_plan *plan)
     const struct node *node = root(plan);
     struct pair_rows *rows = &data->rows;
     int last = nest->kept - 1, row = last - 1;
-    data->kernel = plan->device->kernels->pair[pair_of(node->op)][node->cls];
+    data->kernel = plan->device->kernels->pair[mf_pair_of(node->op)][node->cls];
     data->item = mf_dtypes[problem->out_type[0]].size;
     data->length = nest->size[last];
     data->row_count = row < 0 ? 1 : nest->size[row];
     int64_t most = TILE_BYTES / data->item, bytes = data->length * data->item;
-    rows->n = at_most(data->length, most);
+    rows->n = at_most(data->length, shares_row(plan) ? SHARED_BYTES / data->item : most);
     rows->rows = at_most(data->row_count, most / rows->n);
     rows->out_pitch = row < 0 ? 0 : nest->out[0][row];
     rows->x_pitch = row < 0 ? 0 : strides(plan, X)[row];
@@ -125,17 +133,17 @@ static mf_status make(struct mf_plan *plan)
     rows->y_unit = (int)strides(plan, Y)[last];
     rows->x_once = rows->x_unit && (row < 0 || rows->x_pitch);
     rows->y_once = rows->y_unit && (row < 0 || rows->y_pitch);
-    rows->past_cache = problem->kept_total > STREAM_BYTES / data->item;
+    rows->past_cache = problem->kept_total > MF_STREAM_BYTES / data->item;
     data->long_rows = bytes >= LONG_ROW;
     for (int side = X; side <= Y; side++) {
         const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];
         data->input[side] = leaf->op == OP_OPERAND ? leaf->index : -1;
     }
-    data->tiles = 1;
+    mf_tiling_start(&data->tiling, SIDES);
     for (int l = 0; l < row; l++)
         add_dim(plan, l, nest->size[l], 1);
-    add_dim(plan, row, (data->row_count + rows->rows - 1) / rows->rows, rows->rows);
-    add_dim(plan, last, (data->length + rows->n - 1) / rows->n, rows->n);
+    add_dim(plan, row, data->row_count, rows->rows);
+    add_dim(plan, last, data->length, rows->n);
     data->grain = 1 + TASK_BYTES / (rows->rows * rows->n * data->item);
     return MF_OK;
 }
@@ -145,36 +153,6 @@ struct job {
     char *base[SIDES];
     int past_cache;
 };
-
-/* Which tile: its place in every dimension, and its first element in each tensor. */
-struct place {
-    int64_t at[MAX_LOOPS + 2];
-    int64_t offset[SIDES];
-};
-
-static void place_set(const struct pair_plan *data, int64_t tile, struct place *p)
-{
-    memset(p->offset, 0, sizeof p->offset);
-    for (int d = data->dims - 1; d >= 0; d--) {
-        p->at[d] = tile % data->size[d];
-        tile /= data->size[d];
-        for (int side = OUT; side < SIDES; side++)
-            p->offset[side] += p->at[d] * data->step[side][d];
-    }
-}
-
-static void place_next(const struct pair_plan *data, struct place *p)
-{
-    for (int d = data->dims - 1; d >= 0; d--) {
-        int wraps = ++p->at[d] == data->size[d];
-        int64_t steps = wraps ? 1 - data->size[d] : 1;
-        for (int side = OUT; side < SIDES; side++)
-            p->offset[side] += steps * data->step[side][d];
-        if (!wraps)
-            return;
-        p->at[d] = 0;
-    }
-}
 
 static void *element(const struct job *job, const struct place *p, int side)
 {
@@ -188,13 +166,13 @@ static void task(void *context, int64_t t, int worker)
     const struct pair_plan *data = job->plan->data;
     struct pair_rows rows = data->rows;
     struct place p;
-    int64_t first = t * data->grain, last = at_most(first + data->grain, data->tiles);
+    int64_t first = t * data->grain, last = at_most(first + data->grain, data->tiling.tiles);
     (void)worker;
     rows.past_cache = job->past_cache;
-    place_set(data, first, &p);
-    for (int64_t tile = first; tile < last; tile++, place_next(data, &p)) {
-        rows.rows = at_most(data->rows.rows, data->row_count - p.at[data->dims - 2] * data->rows.rows);
-        rows.n = at_most(data->rows.n, data->length - p.at[data->dims - 1] * data->rows.n);
+    mf_place_set(&data->tiling, first, &p);
+    for (int64_t tile = first; tile < last; tile++, mf_place_next(&data->tiling, &p)) {
+        rows.rows = mf_tile_length(data->row_count, data->rows.rows, p.at[data->tiling.dims - 2]);
+        rows.n = mf_tile_length(data->length, data->rows.n, p.at[data->tiling.dims - 1]);
         data->kernel(element(job, &p, OUT), element(job, &p, X), element(job, &p, Y), &rows);
     }
 }
@@ -203,8 +181,8 @@ static void task(void *context, int64_t t, int worker)
 static int rows_are_lines(const struct pair_plan *data, const char *out)
 {
     int64_t steps = data->rows.out_pitch;
-    for (int d = 0; d < data->dims; d++)
-        steps |= data->step[OUT][d];
+    for (int d = 0; d < data->tiling.dims; d++)
+        steps |= data->tiling.step[OUT][d];
     return (uintptr_t)out % LINE == 0 && steps * data->item % LINE == 0;
 }
 
@@ -220,7 +198,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     }
     if (!data->long_rows && !rows_are_lines(data, pointers->out[0]))
         job.past_cache = 0;
-    int64_t tasks = (data->tiles + data->grain - 1) / data->grain;
+    int64_t tasks = (data->tiling.tiles + data->grain - 1) / data->grain;
     mf_parallel(plan->device->threads, (int)at_most(tasks, plan->threads), tasks, task, &job);
     return MF_OK;
 }
@@ -228,7 +206,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct pair_plan *data = plan->data;
-    snprintf(text, size, "%lld tiles of %lld rows of %lld%s", (long long)data->tiles, (long long)data->rows.rows,
+    snprintf(text, size, "%lld tiles of %lld rows of %lld%s", (long long)data->tiling.tiles, (long long)data->rows.rows,
              (long long)data->rows.n, data->rows.past_cache ? ", stored past the cache" : "");
 }
 

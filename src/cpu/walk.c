@@ -35,6 +35,10 @@ struct cursor {
 static void cursor_set(const struct walk *w, struct cursor *c, int64_t f)
 {
     c->offset = 0;
+    if (!f) { /* no divisions */
+        memset(c->at, 0, sizeof c->at[0] * (size_t)w->loops);
+        return;
+    }
     for (int l = w->loops - 1; l > 0; l--) {
         int64_t q = f / w->size[l];
         c->at[l] = f - q * w->size[l];
@@ -61,6 +65,8 @@ static inline void cursor_skip(const struct walk *w, struct cursor *c, int l, in
 int64_t mf_walk_offset(const struct walk *walk, int64_t f)
 {
     struct cursor c;
+    if (!f)
+        return 0;
     cursor_set(walk, &c, f);
     return c.offset;
 }
@@ -70,7 +76,7 @@ int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n)
     if (walk->loops == 1)
         return 1;
     int64_t size = walk->size[walk->loops - 1];
-    return f % size + n <= size;
+    return (f ? f % size : 0) + n <= size;
 }
 
 #define T uint8_t
