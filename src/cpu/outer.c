@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WIDTH_BYTES = 4096, STATES_BYTES = 16384, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
+enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
 
 static const struct nest *nest_of(const struct mf_plan *plan)
 {

@@ -216,24 +216,22 @@ static void join_strip(struct columns *c, int64_t count)
 static void arg_rows(struct columns *c, int64_t e, int64_t n)
 {
     const struct outer_plan *outer = c->outer;
-    for (int64_t done = 0; outer->arg_count && done < n; done += MAX_CHAIN) {
-        const void *x[MAX_CHAIN];
-        int64_t count = n - done < MAX_CHAIN ? n - done : MAX_CHAIN;
+    for (int64_t done = 0; outer->arg_count && done < n; done += FEW_ROWS) {
+        const void *x[FEW_ROWS];
+        int64_t count = n - done < FEW_ROWS ? n - done : FEW_ROWS;
         if (outer->root_count)
             evaluate_rows(c, e + done, count, 1);
         for (int q = 0; q < outer->arg_count; q++) {
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
-            const void *ahead[MAX_CHAIN];
-            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, count, ahead);
             find_rows(c, r, e + done, count, 1, x);
             if (!done) {
                 memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
                 memset(to[1], 0, (size_t)c->width * 4);
             }
             c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(to[0], (int32_t *)(void *)to[1], x, count,
-                                                                           c->width, (int32_t)done, next);
+                                                                           c->width, (int32_t)done, NULL);
         }
     }
 }
@@ -244,7 +242,7 @@ static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
     int64_t strip = c->outer->strip, rows = n / strip;
     for (int64_t done = 0; done < rows; done += MAX_CHAIN) {
         int64_t count = rows - done < MAX_CHAIN ? rows - done : MAX_CHAIN;
-        chain_rows(c, e + done * strip, count, strip, 0, done > 0, e + (done + count) * strip, e + n);
+        chain_rows(c, e + done * strip, count, strip, 0, done > 0, -1, e + n);
     }
     return rows;
 }
