@@ -17,16 +17,25 @@
 enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_ANY, FOLD_COUNT };
 
 /* out[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32. acc may be out; null: the
- * chain starts with x[0]. next: null, or STEPS rows that the caller reads
- * afterwards: next[k] is fetched into the second cache while x[k] is read. */
+ * chain starts with x[0]. next: null, or the 8 rows that the caller reads afterwards: their beginnings are fetched. */
 typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t count, int64_t n,
                       const void *const *next);
 /* out[r] = the fold, in the order above, of x[r*pitch] ... x[r*pitch + n-1], for r < rows; 1 <= n <= 4096. */
 typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
 
+/* out[i] = (x[0][i] o x[1][i] o ... x[count-1][i]) o (y[0][i] o ... y[count-1][i]), for i < n; count is 2, 4 or 8;
+ * next: null, or the 2 * count rows whose beginnings are fetched. */
+typedef void joined_fn(void *out, const void *const *x, const void *const *y, int64_t count, int64_t n,
+                       const void *const *next);
+
+/* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128. */
+typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run);
+
 struct fold_kernels {
     chain_fn *chain;
     rows_fn *rows;
+    joined_fn *joined; /* sums and products of floats; others are folded in any order: null */
+    runs_fn *runs;     /* sum, prod, min and max of CLS_F32 and CLS_F64; others: null */
 };
 
 /* Mean and sum of squared deviations (numerics.md: moments). A state is (count, mean, m2); counts are the caller's.

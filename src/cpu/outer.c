@@ -228,6 +228,10 @@ static void plan_lanes(struct mf_plan *plan)
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
         data->any_order = data->any_order && reducer->kind == RED_FOLD && !(ordered && mf_cls_is_float(reducer->cls));
     }
+    int only = data->lane[0], from = data->from[only];
+    const struct kernels *k = plan->device->kernels;
+    data->joins = data->lane_count == 1 && data->strip == 1 && data->straight[only] && first->kind == RED_FOLD &&
+                  (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined;
     data->gathers = same && passes > 1 && !data->any_order;
 }
 

@@ -23,6 +23,7 @@ struct outer_plan {
     int any_order;                      /* their folds give the same in any order */
     int64_t runs;                       /* element e of column c is column c+e: how many elements, else 0 */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
+    int joins;                          /* one sum or product read from memory, strips of one row: joined kernels */
     int64_t elements, tiles;            /* of one output */
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
     int64_t strip;                      /* P, a power of two up to 128 */

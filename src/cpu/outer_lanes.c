@@ -72,13 +72,13 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
-    const void *at[MAX_CHAIN], *then[MAX_CHAIN];
+    const void *at[MAX_CHAIN], *then[FEW_ROWS];
     size_t item = row_item(c, r), value = value_size(c, r);
     char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
     int from = c->outer->from[r];
     for (int64_t row = 0; row < count; row++)
         at[row] = (const char *)x[row] + (size_t)i * item;
-    for (int64_t row = 0; next && row < count; row++)
+    for (int64_t row = 0; next && row < FEW_ROWS; row++)
         then[row] = (const void *)((uintptr_t)next[row] + (size_t)i * item);
     next = next ? then : NULL;
     if (reducer->kind == RED_FOLD)
@@ -92,15 +92,15 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
                                            NULL);
 }
 
-/* The `count` rows that are read after these: from element e on, as far as there are any; null when there are none. */
-static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, int64_t count,
-                                     const void **rows)
+/* The first rows of a lane (or sequence) that is read after this one: elements e, e+gap ... below end; null if there
+ * are none. */
+static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, const void **rows)
 {
     if (e < 0 || e >= end || !c->outer->straight[r])
         return NULL;
-    int64_t left = (end - e + gap - 1) / gap, here = left < count ? left : count;
+    int64_t left = (end - e + gap - 1) / gap, here = left < FEW_ROWS ? left : FEW_ROWS;
     find_rows(c, r, e, here, gap, rows);
-    for (int64_t k = here; k < count; k++)
+    for (int64_t k = here; k < FEW_ROWS; k++)
         rows[k] = rows[here - 1];
     return rows;
 }
@@ -132,7 +132,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
 {
     const struct outer_plan *outer = c->outer;
     int64_t width = c->width * outer->strip;
-    const void *x[MAX_CHAIN], *ahead[MAX_CHAIN];
+    const void *x[MAX_CHAIN], *ahead[FEW_ROWS];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
     if (outer->gathers) {
@@ -143,7 +143,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         find_rows(c, r, e, count, gap, x);
-        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, count, ahead));
+        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, ahead));
     }
 }
 
@@ -161,6 +161,42 @@ static void merge(struct columns *c, char *const *a, char *const *b, int r, int6
         k->lse[reducer->cls].merge(a[0], a[1], b[0], b[1], n);
 }
 
+/* The group that the tree reads `steps` groups after this one: it takes them in the order of their numbers' bits read
+ * backwards. The first one follows the last one. */
+static int64_t next_group(int64_t group, int64_t groups, int64_t steps)
+{
+    int64_t backwards = 0, next = 0;
+    for (int64_t bit = 1; bit < groups; bit *= 2)
+        backwards = 2 * backwards + !!(group & bit);
+    backwards += steps;
+    for (int64_t bit = 1; bit < groups; bit *= 2)
+        next = 2 * next + !!(backwards & bit);
+    return next;
+}
+
+/* Two neighbours of the tree's lowest level, 128 rows apart, in one go; 0 where that cannot be. */
+static int join_lanes_of(struct columns *c, int64_t e, int64_t n, int64_t lane, int64_t step, int level)
+{
+    const struct outer_plan *outer = c->outer;
+    int64_t count = (n - lane + LANES - 1) / LANES, width = c->width;
+    int r = outer->lane[0], from = outer->from[r];
+    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    const void *x[FEW_ROWS], *y[FEW_ROWS], *next[2 * FEW_ROWS];
+    int64_t then = next_group(lane, LANES, 2);
+    if (count > FEW_ROWS || count < 2 || (count & (count - 1)) || lane + step + (count - 1) * LANES >= n)
+        return 0;
+    find_rows(c, r, e + lane, count, LANES, x);
+    find_rows(c, r, e + lane + step, count, LANES, y);
+    int more = then && then + step + (count - 1) * LANES < n;
+    if (more) {
+        find_rows(c, r, e + then, count, LANES, next);
+        find_rows(c, r, e + then + step, count, LANES, next + count);
+    }
+    (from >= 0 ? c->kernels->fold_from[reducer->fold][from] : c->kernels->fold[reducer->fold][reducer->cls])
+        .joined(c->buffer[r][level][0], x, y, count, width, more ? next : NULL);
+    return 1;
+}
+
 /* node(group, step): lanes group*P ... of the tile, into `level`; the elements of each lane in it. */
 static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t step, int level)
 {
@@ -168,7 +204,7 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     int64_t groups = LANES / outer->strip;
     if (step == groups) {
         int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
-        chain_rows(c, e + lane, count, LANES, level, 0, -1, e + n);
+        chain_rows(c, e + lane, count, LANES, level, 0, e + next_group(group, groups, 1) * outer->strip, e + n);
         return count;
     }
     if (outer->pairs && n <= LANES &&
@@ -177,6 +213,8 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
         chain_rows(c, e + group, count, step, level, 0, -1, e + n);
         return count;
     }
+    if (outer->joins && 2 * step == groups && join_lanes_of(c, e, n, group, step, level))
+        return 2 * ((n - group + LANES - 1) / LANES);
     int64_t left = tree(c, e, n, group, 2 * step, level);
     if ((group + step) * outer->strip >= n)
         return left;
@@ -240,9 +278,9 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
 static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
 {
     int64_t strip = c->outer->strip, rows = n / strip;
-    for (int64_t done = 0; done < rows; done += MAX_CHAIN) {
-        int64_t count = rows - done < MAX_CHAIN ? rows - done : MAX_CHAIN;
-        chain_rows(c, e + done * strip, count, strip, 0, done > 0, -1, e + n);
+    for (int64_t done = 0; done < rows; done += FEW_ROWS) {
+        int64_t count = rows - done < FEW_ROWS ? rows - done : FEW_ROWS;
+        chain_rows(c, e + done * strip, count, strip, 0, done > 0, e + (done + count) * strip, e + n);
     }
     return rows;
 }
@@ -259,6 +297,11 @@ static void shared_runs(struct columns *c, int64_t n)
         chain_fn *chain = c->kernels->fold[reducer->fold][reducer->cls].chain;
         const char *x = c->base[problem->program.map.node[reducer->arg[0]].index];
         char *y = c->buffer[r][0][0];
+        runs_fn *runs = c->kernels->fold[reducer->fold][reducer->cls].runs;
+        if (runs && n > 1) {
+            runs(y, x, c->width, n);
+            continue;
+        }
         for (int64_t half = n / 2; half; half /= 2) {
             const void *both[2] = {x, x + (size_t)half * value_size(c, r)};
             if (x == y)
