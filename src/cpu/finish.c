@@ -1,6 +1,10 @@
 /* Finishing: an expression over the reducers' results and operands with kept modes. */
 #include "finish.h"
 
+/* Outputs larger than this are written past the cache: nobody will read them from it, and a line that is not in the
+ * cache would be read first. */
+enum { STREAM_BYTES = 4 << 20 };
+
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem)
 {
     const struct nest *nest = &problem->memory;
@@ -8,8 +12,11 @@ void mf_finish_plan(struct finish_plan *plan, const struct problem *problem)
     mf_block_plan(&plan->block, &program->finish, program->output, problem->output_count, problem->in_type);
     for (int i = 0; i < problem->input_count; i++)
         mf_walk_make(&plan->block.walk[i], nest->kept, nest->size, nest->in[i]);
-    for (int k = 0; k < problem->output_count; k++)
+    plan->stream = 0;
+    for (int k = 0; k < problem->output_count; k++) {
         mf_walk_make(&plan->out[k], nest->kept, nest->size, nest->out[k]);
+        plan->stream |= problem->kept_total > STREAM_BYTES / mf_dtypes[problem->out_type[k]].size;
+    }
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         plan->parts[r] = reducer->kind == RED_FOLD ? 1 : reducer->kind == RED_USER ? reducer->user->is.output_count : 2;
@@ -70,6 +77,6 @@ void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t 
     for (int k = 0; k < problem->output_count; k++) {
         int node = problem->program.output[k];
         mf_block_store(kernels, &finish->plan->out[k], problem->out_type[k], problem->program.finish.node[node].cls,
-                       finish->pointers->out[k], o, n, finish->block.reg[node], finish->spare, 0);
+                       finish->pointers->out[k], o, n, finish->block.reg[node], finish->spare, finish->plan->stream);
     }
 }

@@ -15,6 +15,7 @@ struct finish_plan {
     struct block_plan block;
     struct walk out[MF_MAX_OUTPUTS];
     int parts[MAX_REDUCERS];
+    int stream; /* outputs are written past the cache */
 };
 
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem);
