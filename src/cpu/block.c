@@ -106,7 +106,8 @@ static int holds_already(struct block *block, int input, const char *base, int64
     return 0;
 }
 
-int mf_block_is_direct(const struct block *block, int node)
+/* Whether the node's result is the operand's own memory. */
+static int is_direct(const struct block *block, int node)
 {
     return block->plan->direct[node] && block->reg[node] != buffer_of(block, node);
 }
@@ -195,9 +196,34 @@ void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, 
             block->reg[i] = evaluate_node(block, i, base, f, n);
 }
 
-void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum dtype type, enum cls cls, char *base,
-                    int64_t f, int64_t n, const void *values, void *spare, int stream)
+void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *problem, const struct kernels *kernels)
 {
+    const struct program *program = &problem->program;
+    int64_t bytes = 0;
+    outputs->count = problem->output_count;
+    for (int k = 0; k < problem->output_count; k++) {
+        outputs->node[k] = program->output[k];
+        outputs->type[k] = problem->out_type[k];
+        bytes += mf_dtypes[problem->out_type[k]].size;
+    }
+    outputs->stream = problem->kept_total > MF_STREAM_BYTES / bytes;
+    const struct node *root = &program->finish.node[program->output[0]];
+    int pair = mf_pair_of(root->op);
+    enum dtype type = problem->out_type[0];
+    outputs->last = problem->output_count == 1 && pair >= 0 && (type == DT_f32 || type == DT_f64) &&
+                            mf_dtypes[type].cls == root->cls
+                        ? kernels->pair[pair][root->cls]
+                        : NULL;
+}
+
+static void store(const struct block *block, const struct block_outputs *outputs, int k, char *base, int64_t f,
+                  int64_t n, void *spare)
+{
+    const struct walk *walk = &outputs->walk[k];
+    const struct kernels *kernels = block->kernels;
+    const enum dtype type = outputs->type[k];
+    const void *values = block->reg[outputs->node[k]];
+    const enum cls cls = block->plan->pool->node[outputs->node[k]].cls;
     int item = mf_dtypes[type].size;
     if (walk->stride[walk->loops - 1] != 1 || !mf_walk_in_run(walk, f, n)) {
         kernels->store[type][cls](spare, values, n);
@@ -205,11 +231,9 @@ void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum
         return;
     }
     char *to = base + mf_walk_offset(walk, f) * item;
-    if (!stream) {
+    if (!outputs->stream) {
         kernels->store[type][cls](to, values, n);
-        return;
-    }
-    if (type == DT_f32 && cls == CLS_F32) {
+    } else if (type == DT_f32 && cls == CLS_F32) {
         kernels->stream_f32(to, values, n);
     } else if (type == DT_f64 && cls == CLS_F64) {
         kernels->stream_f64(to, values, n);
@@ -217,4 +241,28 @@ void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum
         kernels->store[type][cls](spare, values, n);
         kernels->stream(to, spare, n * item);
     }
+}
+
+void mf_block_run(struct block *block, const struct block_outputs *outputs, const char *const *base, char *const *to,
+                  int64_t f, int64_t n, void *spare)
+{
+    const struct walk *walk = &outputs->walk[0];
+    int fused = outputs->last && walk->stride[walk->loops - 1] == 1 && mf_walk_in_run(walk, f, n);
+    block->skip = fused ? outputs->node[0] : -1;
+    mf_block_evaluate(block, base, f, n);
+    if (fused) {
+        const int *arg = block->plan->pool->node[outputs->node[0]].arg;
+        const struct pair_rows rows = {.rows = 1,
+                                       .n = n,
+                                       .x_unit = 1,
+                                       .y_unit = 1,
+                                       .x_once = is_direct(block, arg[0]),
+                                       .y_once = is_direct(block, arg[1]),
+                                       .past_cache = outputs->stream};
+        outputs->last(to[0] + mf_walk_offset(walk, f) * mf_dtypes[outputs->type[0]].size, block->reg[arg[0]],
+                      block->reg[arg[1]], &rows);
+        return;
+    }
+    for (int k = 0; k < outputs->count; k++)
+        store(block, outputs, k, to[k], f, n, spare);
 }

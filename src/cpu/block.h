@@ -41,7 +41,7 @@ struct block {
     char *memory;
     size_t stride;                    /* bytes from one buffer to the next */
     int fetch_ahead;                  /* operands are large: fetch the next block while this one computes */
-    int skip;                         /* a node that the caller evaluates itself; -1 for none */
+    int skip;                         /* a node that is evaluated as it is stored; -1 for none */
     int copy_operands;                /* never read operands in place */
     char *redirect[MAX_NODES];        /* where a node's result is to go instead of its buffer; null: its buffer */
     int64_t cached[MF_MAX_INPUTS][3]; /* what an operand's buffer holds: offset, phase, length; length 0: nothing */
@@ -56,11 +56,20 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
 /* Evaluates positions f ... f+n-1, n <= limit; base[i] is operand i at position 0. Results: block->reg. */
 void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n);
 
-/* Whether the node's result is the operand's own memory. */
-int mf_block_is_direct(const struct block *block, int node);
+/* Where a plan's outputs go. */
+struct block_outputs {
+    int count;
+    int node[MF_MAX_OUTPUTS];
+    enum dtype type[MF_MAX_OUTPUTS];
+    struct walk walk[MF_MAX_OUTPUTS];
+    pair_fn *last; /* the only output's last operation can be done on the way to memory; else null */
+    int stream;    /* outputs are written past the cache */
+};
 
-/* Stores n values of a class to positions f ... of an output; spare has room for n values. stream: past the cache. */
-void mf_block_store(const struct kernels *kernels, const struct walk *walk, enum dtype type, enum cls cls, char *base,
-                    int64_t f, int64_t n, const void *values, void *spare, int stream);
+/* All but the walks, which the caller makes. */
+void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *problem, const struct kernels *kernels);
+/* Evaluates positions f ... f+n-1 and stores the outputs: to[k] is output k at position 0. spare: room for n values. */
+void mf_block_run(struct block *block, const struct block_outputs *outputs, const char *const *base, char *const *to,
+                  int64_t f, int64_t n, void *spare);
 
 #endif

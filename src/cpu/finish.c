@@ -1,22 +1,16 @@
 /* Finishing: an expression over the reducers' results and operands with kept modes. */
 #include "finish.h"
 
-/* Outputs larger than this are written past the cache: nobody will read them from it, and a line that is not in the
- * cache would be read first. */
-enum { STREAM_BYTES = 4 << 20 };
-
-void mf_finish_plan(struct finish_plan *plan, const struct problem *problem)
+void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels)
 {
     const struct nest *nest = &problem->memory;
     const struct program *program = &problem->program;
     mf_block_plan(&plan->block, &program->finish, program->output, problem->output_count, problem->in_type);
     for (int i = 0; i < problem->input_count; i++)
         mf_walk_make(&plan->block.walk[i], nest->kept, nest->size, nest->in[i]);
-    plan->stream = 0;
-    for (int k = 0; k < problem->output_count; k++) {
-        mf_walk_make(&plan->out[k], nest->kept, nest->size, nest->out[k]);
-        plan->stream |= problem->kept_total > STREAM_BYTES / mf_dtypes[problem->out_type[k]].size;
-    }
+    mf_block_plan_outputs(&plan->out, problem, kernels);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_walk_make(&plan->out.walk[k], nest->kept, nest->size, nest->out[k]);
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         plan->parts[r] = reducer->kind == RED_FOLD ? 1 : reducer->kind == RED_USER ? reducer->user->is.output_count : 2;
@@ -70,13 +64,7 @@ void mf_finish_start(struct finish *finish, const struct finish_plan *plan, cons
 void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t *counts)
 {
     const struct problem *problem = &finish->fold->problem;
-    const struct kernels *kernels = finish->block.kernels;
     if (counts && problem->program.uses_count)
         set_counts(finish, counts, n);
-    mf_block_evaluate(&finish->block, finish->pointers->in, o, n);
-    for (int k = 0; k < problem->output_count; k++) {
-        int node = problem->program.output[k];
-        mf_block_store(kernels, &finish->plan->out[k], problem->out_type[k], problem->program.finish.node[node].cls,
-                       finish->pointers->out[k], o, n, finish->block.reg[node], finish->spare, finish->plan->stream);
-    }
+    mf_block_run(&finish->block, &finish->plan->out, finish->pointers->in, finish->pointers->out, o, n, finish->spare);
 }

@@ -13,12 +13,11 @@ struct results {
 
 struct finish_plan {
     struct block_plan block;
-    struct walk out[MF_MAX_OUTPUTS];
+    struct block_outputs out;
     int parts[MAX_REDUCERS];
-    int stream; /* outputs are written past the cache */
 };
 
-void mf_finish_plan(struct finish_plan *plan, const struct problem *problem);
+void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels);
 /* Bytes a worker needs for the results of `group` outputs and for finishing them. */
 size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem, int64_t group);
 
@@ -26,7 +25,7 @@ struct finish {
     const struct finish_plan *plan;
     const struct mf_plan *fold;
     const struct pointers *pointers;
-    struct results results;
+    struct results results; /* the worker's own arrays; block.state may point elsewhere */
     struct block block;
     char *spare, *counts;
 };
@@ -34,7 +33,8 @@ struct finish {
 /* Lays out a worker's memory; group: the most outputs at once. */
 void mf_finish_start(struct finish *finish, const struct finish_plan *plan, const struct mf_plan *fold,
                      const struct pointers *pointers, char *memory, int64_t group);
-/* Finishes outputs o ... o+n-1 (flat kept positions), whose results are in finish->results[0 ... n-1]. counts: how many
+/* Finishes outputs o ... o+n-1 (flat kept positions), whose results block.state points to: at first, to
+ * results. counts: how many
  * elements took part in each, or null for all of them. */
 void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t *counts);
 

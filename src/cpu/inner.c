@@ -148,7 +148,7 @@ static mf_status make(struct mf_plan *plan)
         if (data->pass_count == 2)
             plan_pass(plan, &data->pass[1], &problem->written);
     }
-    mf_finish_plan(&data->finish, problem);
+    mf_finish_plan(&data->finish, problem, plan->device->kernels);
     plan_sizes(plan);
     return MF_OK;
 }

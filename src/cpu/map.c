@@ -11,13 +11,11 @@
 
 struct map_plan {
     struct block_plan block;
-    struct walk out[MF_MAX_OUTPUTS];
+    struct block_outputs out;
     struct tiling tiling; /* the loops outside the tiles, then the loop that tiles cut */
     int64_t inner;        /* positions of the loops inside the cut one */
     int64_t cut, chunk;   /* the cut loop's size and what of it a tile takes */
     int64_t grain;        /* tiles of one task */
-    int stream;
-    pair_fn *last; /* the only output's last operation, done as it is stored; null: it is evaluated and then stored */
 };
 
 enum { TASK_BYTES = 256 << 10, FEW_BUFFERS = 4, LANES_OF_LINE = 16 };
@@ -55,22 +53,7 @@ static void cut_loops(struct mf_plan *plan, int64_t most)
     for (int i = 0; i < inputs; i++)
         mf_walk_make(&data->block.walk[i], nest->kept - cut, size + cut, nest->in[i] + cut);
     for (int k = 0; k < outputs; k++)
-        mf_walk_make(&data->out[k], nest->kept - cut, size + cut, nest->out[k] + cut);
-}
-
-/* The kernel that can do the last operation on the way to memory. */
-static pair_fn *last_operation(const struct mf_plan *plan)
-{
-    const struct problem *problem = &plan->problem;
-    const struct map_plan *data = plan->data;
-    const struct node *node = &problem->program.finish.node[problem->program.output[0]];
-    int pair = mf_pair_of(node->op);
-    const struct walk *out = &data->out[0];
-    enum dtype type = problem->out_type[0];
-    if (problem->output_count != 1 || pair < 0 || (type != DT_f32 && type != DT_f64) ||
-        mf_dtypes[type].cls != node->cls || out->loops != 1 || out->stride[0] != 1)
-        return NULL;
-    return plan->device->kernels->pair[pair][node->cls];
+        mf_walk_make(&data->out.walk[k], nest->kept - cut, size + cut, nest->out[k] + cut);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -85,8 +68,7 @@ static mf_status make(struct mf_plan *plan)
     for (int k = 0; k < problem->output_count; k++)
         bytes += mf_dtypes[problem->out_type[k]].size;
     cut_loops(plan, data->block.buffers <= FEW_BUFFERS ? 2 * BLOCK : BLOCK);
-    data->last = last_operation(plan);
-    data->stream = problem->kept_total > MF_STREAM_BYTES / bytes;
+    mf_block_plan_outputs(&data->out, problem, plan->device->kernels);
     data->grain = 1 + TASK_BYTES / (data->chunk * data->inner * bytes);
     return MF_OK;
 }
@@ -104,32 +86,6 @@ static void *side_at(const struct place *p, int side, const void *base, enum dty
     return (void *)((uintptr_t)base + (uintptr_t)(p->offset[side] * mf_dtypes[type].size));
 }
 
-/* The tile's outputs, from the values that are evaluated. */
-static void store(const struct job *job, const struct block *block, const struct place *p, int64_t n, char *spare)
-{
-    const struct problem *problem = &job->plan->problem;
-    const struct map_plan *data = job->plan->data;
-    for (int k = 0; k < problem->output_count; k++) {
-        int node = problem->program.output[k];
-        const struct node *root = &problem->program.finish.node[node];
-        char *to = side_at(p, problem->input_count + k, job->pointers->out[k], problem->out_type[k]);
-        if (data->last) {
-            const void *x = block->reg[root->arg[0]], *y = block->reg[root->arg[1]];
-            const struct pair_rows rows = {.rows = 1,
-                                           .n = n,
-                                           .x_unit = 1,
-                                           .y_unit = 1,
-                                           .x_once = mf_block_is_direct(block, root->arg[0]),
-                                           .y_once = mf_block_is_direct(block, root->arg[1]),
-                                           .past_cache = data->stream};
-            data->last(to, x, y, &rows);
-        } else {
-            mf_block_store(block->kernels, &data->out[k], problem->out_type[k], root->cls, to, 0, n, block->reg[node],
-                           spare, data->stream);
-        }
-    }
-}
-
 static void task(void *context, int64_t t, int worker)
 {
     const struct job *job = context;
@@ -140,20 +96,21 @@ static void task(void *context, int64_t t, int worker)
     struct block block;
     struct place p;
     mf_block_start(&block, &data->block, job->plan->device->kernels, spare + mf_array_bytes(most), most);
-    block.fetch_ahead = data->stream;
+    block.fetch_ahead = data->out.stream;
     block.copy_operands = job->copy_operands;
-    block.skip = data->last ? problem->program.output[0] : -1;
     int64_t first = t * data->grain, last = first + data->grain;
     last = last < data->tiling.tiles ? last : data->tiling.tiles;
     mf_place_set(&data->tiling, first, &p);
     for (int64_t tile = first; tile < last; tile++, mf_place_next(&data->tiling, &p)) {
         const char *base[MF_MAX_INPUTS];
+        char *to[MF_MAX_OUTPUTS];
         int64_t at = data->tiling.dims ? p.at[data->tiling.dims - 1] : 0;
         int64_t n = mf_tile_length(data->cut, data->chunk, at) * data->inner;
         for (int i = 0; i < problem->input_count; i++)
             base[i] = side_at(&p, i, job->pointers->in[i], problem->in_type[i]);
-        mf_block_evaluate(&block, base, 0, n);
-        store(job, &block, &p, n, spare);
+        for (int k = 0; k < problem->output_count; k++)
+            to[k] = side_at(&p, problem->input_count + k, job->pointers->out[k], problem->out_type[k]);
+        mf_block_run(&block, &data->out, base, to, 0, n, spare);
     }
 }
 
@@ -189,8 +146,9 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct map_plan *data = plan->data;
     snprintf(text, size, "%lld tiles of %lld positions%s%s", (long long)data->tiling.tiles,
-             (long long)(data->chunk * data->inner), data->last ? ", the last operation done as they are stored" : "",
-             data->stream ? ", stored past the cache" : "");
+             (long long)(data->chunk * data->inner),
+             data->out.last ? ", the last operation done as they are stored" : "",
+             data->out.stream ? ", stored past the cache" : "");
 }
 
 const struct solver mf_solver_map = {

@@ -265,7 +265,7 @@ static mf_status make(struct mf_plan *plan)
     data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
     plan_lanes(plan);
     data->runs = shares_runs(plan) ? data->elements : 0;
-    mf_finish_plan(&data->finish, problem);
+    mf_finish_plan(&data->finish, problem, plan->device->kernels);
     plan_memory(plan);
     return MF_OK;
 }
@@ -351,9 +351,8 @@ static void finish_block(struct worker *w, const struct job *job, int64_t block,
         for (int r = 0; r < job->plan->problem.program.reducer_count; r++) {
             const struct reducer *reducer = &job->plan->problem.program.reducer[r];
             size_t value = mf_cls_size(reducer->cls), second = reducer->kind == RED_ARG ? 8 : value;
-            memcpy(w->finish.results.part[r][0], c->buffer[r][0][0] + (size_t)i * value, (size_t)n * value);
-            if (reducer->kind != RED_FOLD)
-                memcpy(w->finish.results.part[r][1], c->buffer[r][0][1] + (size_t)i * second, (size_t)n * second);
+            w->finish.block.state[r][0] = c->buffer[r][0][0] + (size_t)i * value;
+            w->finish.block.state[r][1] = c->buffer[r][0][1] + (size_t)i * second;
         }
         mf_finish_store(&w->finish, first + i, n, NULL);
     }
