@@ -28,8 +28,11 @@ typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t 
 typedef void joined_fn(void *out, const void *const *x, const void *const *y, int64_t count, int64_t n,
                        const void *const *next);
 
-/* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128. */
-typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run);
+/* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128.
+ * final: RUNS_STATES, or out is the answer itself, with one canonical NaN, and is stored past the cache: as it is or
+ * + 0, which makes a zero +0. */
+enum runs_final { RUNS_STATES, RUNS_AS_THEY_ARE, RUNS_PLUS_ZERO };
+typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run, enum runs_final final);
 
 struct fold_kernels {
     chain_fn *chain;

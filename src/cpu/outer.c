@@ -250,6 +250,30 @@ static int shares_runs(const struct mf_plan *plan)
     return shares;
 }
 
+/* Whether the only fold's result is the only output, but for zeros and NaNs, and the kernel can store it. */
+static enum runs_final runs_are_answers(const struct mf_plan *plan)
+{
+    const struct outer_plan *data = plan->data;
+    const struct program *program = &plan->problem.program;
+    const struct reducer *reducer = &program->reducer[0];
+    const struct node *root = &program->finish.node[program->output[0]];
+    enum dtype type = plan->problem.out_type[0];
+    if (!data->runs || data->runs < 2 || program->reducer_count != 1 || program->output_count != 1 ||
+        !is_class_type(type) || mf_dtypes[type].cls != reducer->cls ||
+        nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
+        !plan->device->kernels->fold[reducer->fold][reducer->cls].runs || !data->finish.out.stream)
+        return RUNS_STATES;
+    enum runs_final final = RUNS_AS_THEY_ARE;
+    if (root->op == OP_add) {
+        const struct node *zero = &program->finish.node[root->arg[1]];
+        if (zero->op != OP_CONST || zero->value.u64 != 0)
+            return RUNS_STATES;
+        final = RUNS_PLUS_ZERO;
+        root = &program->finish.node[root->arg[0]];
+    }
+    return root->op == OP_STATE ? final : RUNS_STATES;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -266,6 +290,8 @@ static mf_status make(struct mf_plan *plan)
     plan_lanes(plan);
     data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
+    data->answers = runs_are_answers(plan);
+    mf_walk_make(&data->answer, nest_of(plan)->kept - 1, nest_of(plan)->size, nest_of(plan)->out[0]);
     plan_memory(plan);
     return MF_OK;
 }
@@ -302,6 +328,9 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
                                     (uintptr_t)((mf_walk_offset(&data->kept[i], kept) + first * column) *
                                                 mf_dtypes[problem->in_type[i]].size));
     }
+    size_t item = (size_t)mf_dtypes[problem->out_type[0]].size;
+    c->answer =
+        data->answers ? job->pointers->out[0] + (mf_walk_offset(&data->answer, kept) + first) * (int64_t)item : NULL;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         for (int l = 0; l < LEVELS; l++)
             for (int p = 0; p < 2; p++, memory += data->buffer_bytes)
@@ -391,7 +420,8 @@ static void block_task(void *context, int64_t block, int number)
         }
         mf_outer_join(&w.columns, states, data->tiles);
     }
-    finish_block(&w, job, block, memory);
+    if (!data->answers)
+        finish_block(&w, job, block, memory);
 }
 
 static void tile_task(void *context, int64_t task, int number)

@@ -22,6 +22,8 @@ struct outer_plan {
     int gathers;                        /* they go over the same rows more than once */
     int any_order;                      /* their folds give the same in any order */
     int64_t runs;                       /* element e of column c is column c+e: how many elements, else 0 */
+    enum runs_final answers;            /* whether the runs' folds are the output itself, in neighbouring columns */
+    struct walk answer;                 /* the kept loops but the columns' of that output */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
     int joins;                          /* one sum or product read from memory, strips of one row: joined kernels */
     int64_t elements, tiles;            /* of one output */
@@ -39,6 +41,7 @@ struct columns {
     const struct kernels *kernels;
     const char *base[MF_MAX_INPUTS]; /* element 0, first column of this block */
     int64_t width;                   /* columns of this block */
+    char *answer;                    /* where the runs' folds go when they are the output; else null */
     struct block block;
     char *piece;                           /* a piece of a lane's rows, gathered */
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */

@@ -299,7 +299,7 @@ static void shared_runs(struct columns *c, int64_t n)
         char *y = c->buffer[r][0][0];
         runs_fn *runs = c->kernels->fold[reducer->fold][reducer->cls].runs;
         if (runs && n > 1) {
-            runs(y, x, c->width, n);
+            runs(c->answer ? c->answer : y, x, c->width, n, c->outer->answers);
             continue;
         }
         for (int64_t half = n / 2; half; half /= 2) {
