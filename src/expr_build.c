@@ -375,15 +375,6 @@ static int reduce_norm(struct program *program, int arg)
     return finish_map(program, OP_sqrt, sum, 0);
 }
 
-static int reduce_extreme(struct program *program, enum fold fold, int arg)
-{
-    const struct node *node = &program->map.node[arg];
-    int state = state_node(program, RED_FOLD, fold, arg, 0, node->cls, node->dtype);
-    if (state < 0 || node->dtype == DT_bool || !mf_cls_is_float(node->cls))
-        return state;
-    return finish_map(program, OP_add, state, mf_node_integer(&program->finish, 0)); /* -0 becomes 0 */
-}
-
 static int reduce_truth(struct program *program, enum fold fold, int arg)
 {
     arg = mf_node_truth(&program->map, arg);
@@ -399,6 +390,17 @@ static int reduce_truth(struct program *program, enum fold fold, int arg)
     node.arg[0] = zero;
     node.arg[1] = state;
     return add_node(&program->finish, node);
+}
+
+static int reduce_extreme(struct program *program, enum fold fold, int arg)
+{
+    const struct node *node = &program->map.node[arg];
+    if (node->dtype == DT_bool)
+        return reduce_truth(program, fold, arg);
+    int state = state_node(program, RED_FOLD, fold, arg, 0, node->cls, node->dtype);
+    if (state < 0 || !mf_cls_is_float(node->cls))
+        return state;
+    return finish_map(program, OP_add, state, mf_node_integer(&program->finish, 0)); /* -0 becomes 0 */
 }
 
 static int reduce_bits(struct program *program, enum fold fold, const char *name, int arg)
