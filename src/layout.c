@@ -77,8 +77,8 @@ static mf_status add_window(const struct modes *modes, struct problem *problem, 
                        "the window of dimension %d of operand %c runs from %lld to %lld and the tensor from 0 to %lld; "
                        "only inside a reducer may a window leave its tensor",
                        d, 'a' + input, (long long)low, (long long)high, (long long)extent - 1);
-    if (!problem->map_uses[input])
-        return MF_OK;
+    if (!problem->program.reducer_count)
+        return MF_OK; /* nobody reads it. In a reduction it counts all the same: the modes say who takes part */
     if (nest->window_count == MAX_WINDOWS)
         return mf_fail(MF_ERROR_UNSUPPORTED, "more than %d windows leave their tensors", MAX_WINDOWS);
     struct window *window = &nest->window[nest->window_count++];

@@ -55,7 +55,7 @@ static void test_nothing(void)
         {MF_F64, "sum(a)", 0, 3}, {MF_F64, "prod(a)", 1, 3}, {MF_F64, "min(a)", inf, 3}, {MF_F64, "max(a)", -inf, 3},
         {MF_F64, "mean(a)", nan, 3}, {MF_F64, "var(a)", nan, 0}, {MF_F64, "std(a,1)", nan, nan},
         {MF_F64, "norm(a)", 0, 3}, {MF_F64, "logsumexp(a)", -inf, 3}, {MF_F64, "any(a)", 0, 1},
-        {MF_F64, "all(a)", 1, 1}, {MF_F64, "count(a)", 0, 1}, {MF_F64, "argmin(a)", -1, 2},
+        {MF_F64, "all(a)", 1, 1}, {MF_F64, "count(a)", 0, 1}, {MF_F64, "count(1)", 0, 1}, {MF_F64, "sum(7)", 0, 7}, {MF_F64, "argmin(a)", -1, 2},
         {MF_F64, "argmax(a)", -1, 2}, {MF_F64, "max(a>1)", 0, 1}, {MF_F64, "min(a>1)", 1, 1},
         {MF_F64, "max(f32(a)>1)", 0, 1}, {MF_F64, "min(f32(a)>1)", 1, 1},
         {MF_I8, "min(a)", 127, 3}, {MF_I8, "max(a)", -128, 3}, {MF_I8, "max(a*a)", -128, 9},
