@@ -310,16 +310,13 @@ static mf_status window_range(const struct modes *modes, const struct mode_term 
     return MF_OK;
 }
 
-/* A window's one unknown mode m of coefficient c: the largest size for which every window starts inside the tensor,
+/* A window's one unknown mode of coefficient c > 0: the largest size for which every window starts inside the tensor,
  * padded at the end by as much as the offset pads it at the start. */
 static mf_status infer_window(const struct modes *modes, const struct mode_term *term, int64_t extent, int mode,
                               int64_t c, int64_t *size)
 {
     int64_t low, high, room;
     MF_TRY(window_range(modes, term, size, &low, &high));
-    if (c <= 0)
-        return mf_fail(MF_ERROR_SHAPE, "mode %c steps by %lld in its window, so its size must be given",
-                       modes->letter[mode], (long long)c);
     if (__builtin_sub_overflow(extent, low < 0 ? low : 0, &room) || !mf_add(room, -1, &room) ||
         __builtin_sub_overflow(room, high, &room) || room == INT64_MAX)
         return mf_fail(MF_ERROR_OVERFLOW, "mode %c: its window over %lld elements does not fit in 63 bits",
@@ -328,27 +325,55 @@ static mf_status infer_window(const struct modes *modes, const struct mode_term 
     return MF_OK;
 }
 
-/* Gives sizes to modes that occur in windows only, one unknown a window at a time, until nothing changes. */
-static mf_status infer_windows(const struct modes *modes, const DLTensor *inputs, int64_t *size)
+/* The part of the window whose mode alone has no size yet; -1 when there is not exactly one. */
+static int unknown_part(const struct mode_term *term, const int64_t *size)
+{
+    int part = -1;
+    for (int p = 0; p < term->parts; p++)
+        if (size[term->mode[p]] < 0) {
+            if (part >= 0)
+                return -1;
+            part = p;
+        }
+    return part;
+}
+
+/* Gives sizes to modes that occur in windows only, one unknown a window at a time, until nothing changes. given: the
+ * output's sizes (-1: not in it), null without an output. Where a size is given it is taken, but in the turn in which
+ * it would have been inferred: so the other modes get the sizes that they have where the output's is inferred too. */
+static mf_status infer_windows(const struct modes *modes, const DLTensor *inputs, const int64_t *given, int64_t *size)
 {
     for (int again = 1; again;) {
         again = 0;
         for (int i = 0; i < modes->input_count; i++)
             for (int d = 0; d < modes->input[i].rank; d++) {
                 const struct mode_term *term = &modes->input[i].term[d];
-                int unknown = 0, part = 0;
-                for (int p = 0; p < term->parts; p++)
-                    if (size[term->mode[p]] < 0) {
-                        unknown++;
-                        part = p;
-                    }
-                if (unknown != 1)
+                int part = unknown_part(term, size), mode = part < 0 ? 0 : term->mode[part];
+                if (part < 0 || term->coefficient[part] <= 0)
                     continue;
-                MF_TRY(infer_window(modes, term, inputs[i].shape[d], term->mode[part], term->coefficient[part], size));
+                if (given && given[mode] >= 0)
+                    size[mode] = given[mode];
+                else
+                    MF_TRY(infer_window(modes, term, inputs[i].shape[d], mode, term->coefficient[part], size));
                 again = 1;
             }
     }
     return MF_OK;
+}
+
+static mf_status no_size(const struct modes *modes, int mode, const int64_t *size)
+{
+    char letter = modes->letter[mode];
+    for (int i = 0; i < modes->input_count; i++)
+        for (int d = 0; d < modes->input[i].rank; d++) {
+            const struct mode_term *term = &modes->input[i].term[d];
+            int part = unknown_part(term, size);
+            if (part >= 0 && term->mode[part] == mode)
+                return mf_fail(MF_ERROR_SHAPE, "mode %c steps by %lld in its window, so its size must be given", letter,
+                               (long long)term->coefficient[part]);
+        }
+    return mf_fail(MF_ERROR_SHAPE, "mode %c has no size: it occurs in windows only; add \"with %c=...\"", letter,
+                   letter);
 }
 
 static mf_status sizes_from_inputs(const struct modes *modes, const DLTensor *inputs, int64_t *size, char *who)
@@ -371,8 +396,12 @@ static mf_status sizes_from_inputs(const struct modes *modes, const DLTensor *in
     return MF_OK;
 }
 
-static mf_status sizes_from_output(const struct modes *modes, const DLTensor *output, int64_t *size, char *who)
+/* given[mode]: the output's size, -1 where it is not in the output. Sizes that the inputs say must agree. */
+static mf_status sizes_from_output(const struct modes *modes, const DLTensor *output, int64_t *size, char *who,
+                                   int64_t *given)
 {
+    for (int m = 0; m < modes->mode_count; m++)
+        given[m] = -1;
     if (output->ndim != modes->output_rank)
         return mf_fail(MF_ERROR_SHAPE, "the output has %d dimensions in the modes string and its tensor has %d",
                        modes->output_rank, output->ndim);
@@ -382,7 +411,10 @@ static mf_status sizes_from_output(const struct modes *modes, const DLTensor *ou
         if (output->shape[d] < 0)
             return mf_fail(MF_ERROR_SHAPE, "dimension %d of the output has the negative size %lld", d,
                            (long long)output->shape[d]);
-        MF_TRY(agree(modes, modes->output_mode[d], output->shape[d], '>', size, who));
+        int mode = modes->output_mode[d];
+        given[mode] = output->shape[d];
+        if (size[mode] >= 0)
+            MF_TRY(agree(modes, mode, given[mode], '>', size, who));
     }
     return MF_OK;
 }
@@ -390,17 +422,22 @@ static mf_status sizes_from_output(const struct modes *modes, const DLTensor *ou
 mf_status mf_modes_sizes(const struct modes *modes, const DLTensor *inputs, const DLTensor *output, int64_t *size)
 {
     char who[MF_MAX_MODES];
+    int64_t given[MF_MAX_MODES];
     for (int m = 0; m < modes->mode_count; m++) {
         size[m] = modes->set_size[m];
         who[m] = '=';
     }
     MF_TRY(sizes_from_inputs(modes, inputs, size, who));
     if (output)
-        MF_TRY(sizes_from_output(modes, output, size, who));
-    MF_TRY(infer_windows(modes, inputs, size));
+        MF_TRY(sizes_from_output(modes, output, size, who, given));
+    MF_TRY(infer_windows(modes, inputs, output ? given : NULL, size));
+    for (int m = 0; output && m < modes->mode_count; m++) /* what only the output says */
+        if (size[m] < 0)
+            size[m] = given[m];
+    if (output)
+        MF_TRY(infer_windows(modes, inputs, given, size));
     for (int m = 0; m < modes->mode_count; m++)
         if (size[m] < 0)
-            return mf_fail(MF_ERROR_SHAPE, "mode %c has no size: it occurs in windows only; add \"with %c=...\"",
-                           modes->letter[m], modes->letter[m]);
+            return no_size(modes, m, size);
     return MF_OK;
 }
