@@ -6,8 +6,9 @@
  * Blanks may stand between any two symbols. */
 #include "modes.h"
 
-#include <ctype.h>
 #include <stdio.h>
+
+#include "text.h"
 
 struct scanner {
     const char *text, *at;
@@ -20,17 +21,12 @@ static void skip_blanks(struct scanner *s)
         s->at++;
 }
 
-static int is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* "'x'", or "the end of the text", for sentences. */
 static const char *found(const struct scanner *s, char buffer[16])
 {
     if (!*s->at)
         return "the end";
-    if (isprint((unsigned char)*s->at))
+    if (mf_is_printable(*s->at))
         snprintf(buffer, 16, "'%c'", *s->at);
     else
         snprintf(buffer, 16, "byte 0x%02x", (unsigned char)*s->at);
@@ -66,9 +62,9 @@ static int find_or_add_mode(struct modes *modes, char letter)
 static mf_status scan_number(struct scanner *s, int64_t *value)
 {
     *value = 0;
-    if (!isdigit((unsigned char)*s->at))
+    if (!mf_is_digit(*s->at))
         return unexpected(s, "a number");
-    for (; isdigit((unsigned char)*s->at); s->at++)
+    for (; mf_is_digit(*s->at); s->at++)
         if (!mf_mul(*value, 10, value) || !mf_add(*value, *s->at - '0', value))
             return mf_fail(MF_ERROR_OVERFLOW, "modes \"%.100s\": the number at character %ld does not fit in 63 bits",
                            s->text, (long)(s->at - s->text) + 1);
@@ -95,18 +91,18 @@ static mf_status add_part(struct scanner *s, struct mode_term *term, int mode, i
 static mf_status scan_part(struct scanner *s, struct mode_term *term, int sign)
 {
     int64_t value = 1;
-    int has_number = isdigit((unsigned char)*s->at);
+    int has_number = mf_is_digit(*s->at);
     if (has_number) {
         MF_TRY(scan_number(s, &value));
         skip_blanks(s);
         if (*s->at == '*') {
             s->at++;
             skip_blanks(s);
-            if (!is_letter(*s->at))
+            if (!mf_is_letter(*s->at))
                 return unexpected(s, "a mode's letter");
         }
     }
-    if (is_letter(*s->at))
+    if (mf_is_letter(*s->at))
         return add_part(s, term, find_or_add_mode(s->modes, *s->at++), sign * value);
     if (!has_number)
         return unexpected(s, "a mode's letter or a number");
@@ -143,7 +139,7 @@ static mf_status scan_window(struct scanner *s, struct mode_term *term)
 
 static mf_status scan_operand(struct scanner *s, struct mode_list *list)
 {
-    for (skip_blanks(s); *s->at == '(' || is_letter(*s->at); skip_blanks(s)) {
+    for (skip_blanks(s); *s->at == '(' || mf_is_letter(*s->at); skip_blanks(s)) {
         if (list->rank == MF_MAX_RANK)
             return mf_fail(MF_ERROR_MODES, "modes \"%.100s\": operand %c has more than %d dimensions", s->text,
                            'a' + s->modes->input_count, MF_MAX_RANK);
@@ -182,7 +178,7 @@ static const char *find_with(const char *text)
     if (!*end) /* no '=', no settings */
         return end;
     for (const char *p = text; p + 4 < end; p++)
-        if (!memcmp(p, "with", 4) && (p == text || !is_letter(p[-1])) && !is_letter(p[4]))
+        if (!memcmp(p, "with", 4) && (p == text || !mf_is_letter(p[-1])) && !mf_is_letter(p[4]))
             with = p;
     return with ? with : end;
 }
@@ -190,7 +186,7 @@ static const char *find_with(const char *text)
 static mf_status scan_output(struct scanner *s, const char *end)
 {
     struct modes *modes = s->modes;
-    for (skip_blanks(s); s->at < end && is_letter(*s->at); skip_blanks(s)) {
+    for (skip_blanks(s); s->at < end && mf_is_letter(*s->at); skip_blanks(s)) {
         int mode = find_mode(modes, *s->at);
         if (mode < 0)
             return mf_fail(MF_ERROR_MODES, "modes \"%.100s\": the output has mode %c, which no operand has", s->text,
@@ -210,7 +206,7 @@ static mf_status scan_settings(struct scanner *s)
 {
     for (s->at += 4;; s->at++) {
         skip_blanks(s);
-        if (!is_letter(*s->at))
+        if (!mf_is_letter(*s->at))
             return unexpected(s, "a mode's letter");
         int mode = find_mode(s->modes, *s->at);
         if (mode < 0)

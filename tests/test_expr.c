@@ -2,6 +2,7 @@
  * literals, casts, ^, every map on small cases, and what is wrong with the expressions that are refused. */
 #include "check.h"
 
+#include <locale.h>
 #include <math.h>
 #include <modefold.h>
 
@@ -384,6 +385,32 @@ static void test_mistakes(void)
     }
 }
 
+/* In a program whose locale writes 1,5 an expression's 1.5 is still 1.5, and 1,5 are two operands. */
+static void test_locale(void)
+{
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "nl_NL.UTF-8", "es_ES.UTF-8", "pt_BR.UTF-8",
+                                        "de_DE.utf8",  "fr_FR.utf8",  "de_DE",       "fr_FR",       "ru_RU.UTF-8"};
+    size_t n = 0;
+    while (n < sizeof names / sizeof names[0] && !setlocale(LC_ALL, names[n]))
+        n++;
+    if (n == sizeof names / sizeof names[0] || strcmp(localeconv()->decimal_point, ",") != 0) {
+        check_skip("numbers in a locale with a decimal comma", "there is no such locale here");
+        return;
+    }
+    static const struct {
+        const char *expression;
+        double want;
+    } cases[] = {{"1.5", 1.5}, {".25+0", 0.25}, {"1.5e2", 150}, {"max(1,5)", 5}, {"3.", 3}, {"pow(1.5,2)", 2.25}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        double y = -77;
+        mf_status status = value_of(cases[c].expression, &y);
+        CHECK_MSG(status == MF_OK && y == cases[c].want, "%s in locale %s: %s %g", cases[c].expression, names[n],
+                  status ? mf_error() : "", y);
+    }
+    CHECK(!strcmp(localeconv()->decimal_point, ","));
+    setlocale(LC_ALL, "C");
+}
+
 static void test_counts(void)
 {
     CHECK(mf_expression_outputs("a") == 1 && mf_expression_outputs("a;b ; c") == 3);
@@ -402,6 +429,7 @@ int main(void)
     test_integer_maps();
     test_reading();
     test_mistakes();
+    test_locale();
     test_counts();
     mf_device_close(cpu);
     return check_done("test_expr");
