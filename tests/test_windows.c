@@ -5,6 +5,8 @@
 #include <math.h>
 #include <modefold.h>
 
+#include "cpu/window.h"
+
 static mf_device *cpu;
 
 static mf_status fold_with(const char *solver, const char *modes, const char *expression, const DLTensor *in,
@@ -117,12 +119,95 @@ static void test_nothing_short(void)
         }
 }
 
+/* ---- steps near 2^63 ---- */
+
+static int64_t random_edge(unsigned *state)
+{
+    static const int64_t edges[] = {0, 1, 2, 3, INT64_MAX, INT64_MAX / 2, INT64_MAX / 3, INT64_MAX - 4};
+    int64_t x = edges[rand_r(state) % 8];
+    x = x > INT64_MAX - 4 ? x - (int64_t)(rand_r(state) % 4) : x + (int64_t)(rand_r(state) % 4);
+    return rand_r(state) % 2 ? -x : x;
+}
+
+/* Which positions take part, against 128-bit arithmetic: random loops, offsets and steps, among them the largest. Only
+ * windows whose every value fits in 63 bits, as the plan sees to. */
+static void test_valid(void)
+{
+    unsigned state = 7;
+    int tried = 0, wrong = 0;
+    struct nest *nest = calloc(1, sizeof *nest);
+    for (int n = 0; n < 200000; n++) {
+        memset(nest, 0, sizeof *nest);
+        nest->kept = (int)(rand_r(&state) % 2);
+        nest->reduced = 1 + (int)(rand_r(&state) % 2);
+        nest->window_count = 1;
+        struct window *w = &nest->window[0];
+        __int128 low = w->offset = random_edge(&state), high = low;
+        int64_t all = 1;
+        for (int l = 0; l < nest->kept + nest->reduced; l++) {
+            nest->size[l] = 1 + (int64_t)(rand_r(&state) % 5);
+            all *= nest->size[l];
+            w->step[l] = rand_r(&state) % 99 ? random_edge(&state) : INT64_MIN;
+            __int128 reach = (__int128)w->step[l] * (nest->size[l] - 1);
+            *(reach < 0 ? &low : &high) += reach;
+        }
+        w->extent = random_edge(&state);
+        w->extent = w->extent < 0 ? -w->extent : w->extent;
+        if (low < INT64_MIN || high > INT64_MAX)
+            continue;
+        tried++;
+        uint8_t valid[125];
+        int64_t from = (int64_t)rand_r(&state) % all, at[MAX_LOOPS];
+        mf_window_valid(nest, from, all - from, valid);
+        for (int64_t f = from; f < all; f++) {
+            __int128 index = w->offset;
+            int64_t rest = f;
+            for (int l = nest->kept + nest->reduced - 1; l >= 0; l--) {
+                at[l] = rest % nest->size[l];
+                rest /= nest->size[l];
+                index += (__int128)w->step[l] * at[l];
+            }
+            wrong += valid[f - from] != (index >= 0 && index < w->extent);
+        }
+    }
+    CHECK_MSG(!wrong && tried > 20000, "%d positions of %d nests are wrong", wrong, tried);
+    free(nest);
+}
+
+/* Whole folds of bytes with such steps. */
+static void test_huge_steps(void)
+{
+    static const struct {
+        const char *modes;
+        double want[5];
+    } cases[] = {
+        /* clang-format off */
+        {"(9223372036854775800u+i)->i with u=2", {1, 2, 3, 4, 0}},
+        {"(i-9223372036854775800u)->i with u=2", {1, 2, 3, 4, 0}},
+        {"(9223372036854775800-9223372036854775800u+i)->i with u=2", {1, 2, 3, 4, 0}},
+        {"(9223372036854775800u+i-9223372036854775799)->i with u=2", {2, 3, 4, 0, 0}},
+        {"(1152921504606846976i-1152921504606846976u)->i with u=3", {1, 1, 1, 0, 0}},
+        {"(9223372036854775803-4611686018427387901u+i)->i with u=3", {2, 3, 4, 0, 0}},
+        /* clang-format on */
+    };
+    const int8_t x[4] = {1, 2, 3, 4};
+    int64_t four = 4, five = 5;
+    double y[5];
+    DLTensor in = mf_tensor(x, MF_I8, 1, &four), out = mf_tensor(y, MF_F64, 1, &five);
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++)
+        if (fold_all(cases[c].modes, "sum(a)", &in, &out, y))
+            CHECK_MSG(!memcmp(y, cases[c].want, sizeof y), "%s gives %g %g %g %g %g", cases[c].modes, y[0], y[1], y[2],
+                      y[3], y[4]);
+}
+
 int main(void)
 {
     if (mf_device_open("cpu:2", &cpu) != MF_OK)
         return 1;
     test_nothing();
     test_nothing_short();
+    test_valid();
+    test_huge_steps();
     mf_device_close(cpu);
     return check_done("test_windows");
 }
