@@ -167,7 +167,8 @@ MF_API const char *mf_device_describe(const mf_device *device);
  * inputs      as many tensors as modes has operands; outputs as many as the expression has results.
  *
  * Aliasing: an output may be exactly an input (same memory, type and layout of every mode) in a fold that reduces
- * nothing, or where that operand is used in the finish part only; any other overlap is MF_ERROR_OVERLAP.
+ * nothing, or where that operand is used in the finish part only; any other overlap is MF_ERROR_OVERLAP. An operand
+ * that the expression does not use is not read, so it may overlap anything.
  * The result's type is the output tensor's. Recent plans are kept in the device, so repeating a call is cheap. */
 MF_API mf_status mf_fold(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                          const DLTensor *outputs);

@@ -430,7 +430,8 @@ mf_status mf_problem_check_overlap(const struct problem *problem, const void *co
 {
     for (int k = 0; k < problem->output_count; k++) {
         for (int i = 0; i < problem->input_count; i++)
-            if (near(problem, i, inputs[i], MF_MAX_INPUTS + k, outputs[k]))
+            if ((problem->map_uses[i] || problem->finish_uses[i]) &&
+                near(problem, i, inputs[i], MF_MAX_INPUTS + k, outputs[k]))
                 MF_TRY(check_pair(problem, i, inputs[i], k, outputs[k]));
         for (int j = 0; j < k; j++)
             if (near(problem, MF_MAX_INPUTS + j, outputs[j], MF_MAX_INPUTS + k, outputs[k]))

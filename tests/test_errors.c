@@ -368,6 +368,10 @@ static void test_input_overlap(void)
     check_overlap(MF_ERROR_OVERLAP, "ij,i->i", "sum(a*b)+b", finish, &row, "both at once");
     DLTensor many[2] = {square, row};
     check_overlap(MF_ERROR_OVERLAP, "ij,j->ij", "a+b", many, &square, "a row added to its own square");
+    DLTensor unused[2] = {next, apart};
+    check_overlap(MF_OK, "i,i->i", "b+1", unused, &x, "an operand that is not used, shifted by one");
+    check_overlap(MF_OK, "i,i->", "sum(b)", unused, &one, "a sum into an operand that is not used");
+    check_overlap(MF_ERROR_OVERLAP, "i,i->i", "a+1", unused, &x, "the other one used");
     DLTensor wide[2] = {x, mf_tensor(t + 3, MF_F32, 0, NULL)};
     check_overlap(MF_ERROR_OVERLAP, "i,->i", "a/b", wide, &x, "divided by one of its own elements");
 }
