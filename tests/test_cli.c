@@ -221,6 +221,10 @@ static void test_run_errors(void)
     expect_error("run 'ij->i' 'sum(a)' x.npy --threads 1000", 2, "--threads is 1000 and the most is 256");
     expect_error("run 'ij->i' 'sum(a)' x.npy --threads few", 2, "--threads takes a whole number");
     expect_error("run 'ij->i' 'sum(a)' x.npy --speed", 2, "there is no option --speed");
+    expect_error("run 'ij->ij' -a x.npy", 2, "there is no option -a");
+    expect_error("run 'ij->ij' -a x.npy", 2, "after \"--\"");
+    expect_part("run -- 'ij->ij' -a x.npy", "-1");
+    expect_part("plan '->' a 'a=f32[]'", "->");
     expect_error("run 'ij->i' 'sum(a)' x.npy --json=1", 2, "--json takes no value");
     expect_error("run 'ij->i' 'sum(a)' x.npy -o", 2, "-o needs a value");
     expect_error("run 'ij->i' 'sum(a)' x.npy --json -o -", 2, "standard output");
