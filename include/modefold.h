@@ -71,7 +71,8 @@ MF_API const char *mf_error(void);
 /* ---- 2. Tensors ----------------------------------------------------------------------------------------------- */
 
 /* Tensors are DLPack's DLTensor: data, byte_offset, dtype, ndim, shape and strides, both counted in elements;
- * strides may be null (row-major), positive, zero, negative, overlapping (inputs only). */
+ * strides may be null (row-major), positive, zero, negative, overlapping (inputs only). Their device must be one whose
+ * memory the CPU reads, as mf_tensor sets it. */
 
 enum {
     MF_MAX_RANK = 32,    /* modes of one tensor, and of one output */
@@ -197,7 +198,7 @@ enum {
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "outer" ...; null: the first that fits, or MODEFOLD_SOLVER's */
-    uint32_t flags;     /* MF_ORDER_AS_WRITTEN */
+    uint32_t flags;     /* MF_ORDER_AS_WRITTEN; others are MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */
 } mf_options;
 
