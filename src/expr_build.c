@@ -242,7 +242,7 @@ int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count)
         if (form == OP_OPERAND)
             return args[0];
         if (form == OP_END)
-            type = counting_type(op);
+            type = (int)counting_type(op);
         else
             op = form;
         cls = form == OP_END ? CLS_I64 : pool->node[args[first]].cls;

@@ -115,6 +115,8 @@ static const struct {
     {MF_ERROR_MODES, "", "a", "3", "3", "character 1|the end"},
     {MF_ERROR_MODES, "ij", "a", "2x3", "2x3", "character 3|'->'"},
     {MF_ERROR_MODES, "i->j", "a", "3", "3", "mode j|no operand"},
+    {MF_ERROR_MODES, "i\n\x1b[1m->i", "a", "3", "3", "character 3|byte 0x1b"},
+    {MF_ERROR_EXPRESSION, "i->i", "a\t\r\x7f", "3", "3", "character 3|byte 0x0d"},
     {MF_ERROR_EXPRESSION, "i->i", "", "3", "3", "character 1|the end"},
     {MF_ERROR_EXPRESSION, "i->i", "b", "3", "3", "operand b|1 operand"},
     {MF_ERROR_EXPRESSION, "i->i", "a+", "3", "3", "character 3"},
