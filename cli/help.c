@@ -1,4 +1,4 @@
-/* What --help prints: examples first. docs/modefold.1 says the same at length. */
+/* What --help prints: examples first. docs/modefold.1.in says the same at length. */
 #include <stddef.h>
 #include <string.h>
 

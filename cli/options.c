@@ -84,7 +84,7 @@ int options_parse(int argc, char **argv, const struct option_spec *specs, struct
             ended = 1;
             continue;
         }
-        if (ended || argument[0] != '-' || !argument[1]) {
+        if (ended || argument[0] != '-' || !argument[1] || argument[1] == '>') { /* "->" are modes */
             if (rest->count == OPTION_LIST)
                 return complain(2, "more than %d arguments", OPTION_LIST);
             rest->item[rest->count++] = argument;
@@ -92,7 +92,8 @@ int options_parse(int argc, char **argv, const struct option_spec *specs, struct
         }
         const struct option_spec *spec = find_option(specs, argument, &value);
         if (!spec)
-            return complain(2, "there is no option %s; 'modefold %s --help' lists them", argument, argv[0]);
+            return complain(2, "there is no option %s; 'modefold %s --help' lists them%s", argument, argv[0],
+                            argument[1] == '-' ? "" : ", and an expression like it stands after \"--\"");
         if (spec->kind == OPTION_FLAG) {
             if (value)
                 return complain(2, "--%s takes no value", spec->name);

@@ -119,30 +119,38 @@ int64_t problem_elements(const struct problem_tensor *tensor)
     return count;
 }
 
+static int is_empty(const struct problem_tensor *tensor)
+{
+    for (int d = 0; d < tensor->ndim; d++)
+        if (!tensor->shape[d])
+            return 1;
+    return 0;
+}
+
 int problem_set_row_major(struct problem_tensor *tensor)
 {
     int64_t count = 1;
     tensor->row_major = 1;
     for (int d = tensor->ndim - 1; d >= 0; d--) {
         tensor->strides[d] = count;
-        if (tensor->shape[d] && __builtin_mul_overflow(count, tensor->shape[d], &count))
+        if (!tensor->shape[d] || !__builtin_mul_overflow(count, tensor->shape[d], &count))
+            continue;
+        if (!is_empty(tensor))
             return 1;
+        count = 1; /* the strides of no elements say nothing */
     }
     return problem_least_offset(tensor, &tensor->offset);
 }
 
 int problem_least_offset(const struct problem_tensor *tensor, int64_t *offset)
 {
-    int64_t least = 0, reach;
-    int empty = 0;
-    for (int d = 0; d < tensor->ndim; d++) {
-        empty |= tensor->shape[d] == 0;
+    int64_t reach;
+    *offset = 0;
+    for (int d = 0; d < tensor->ndim && !is_empty(tensor); d++)
         if (tensor->strides[d] < 0 && tensor->shape[d] > 1 &&
             (__builtin_mul_overflow(tensor->strides[d], 1 - tensor->shape[d], &reach) ||
-             __builtin_add_overflow(least, reach, &least)))
+             __builtin_add_overflow(*offset, reach, offset)))
             return 1;
-    }
-    *offset = empty ? 0 : least;
     return 0;
 }
 
@@ -151,9 +159,8 @@ int64_t problem_extent(const struct problem_tensor *tensor)
     int64_t least, last = tensor->offset, reach;
     if (problem_least_offset(tensor, &least) || tensor->offset < least)
         return -1;
-    for (int d = 0; d < tensor->ndim; d++)
-        if (tensor->shape[d] == 0)
-            return tensor->offset;
+    if (is_empty(tensor))
+        return tensor->offset;
     for (int d = 0; d < tensor->ndim; d++)
         if (tensor->strides[d] > 0 && (__builtin_mul_overflow(tensor->strides[d], tensor->shape[d] - 1, &reach) ||
                                        __builtin_add_overflow(last, reach, &last)))

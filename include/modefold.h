@@ -55,7 +55,7 @@ typedef enum mf_status {
     MF_ERROR_SHAPE = 4,       /* sizes that disagree, a rank that does not fit, a window that leaves its tensor */
     MF_ERROR_TYPE = 5,        /* an element type that is unknown or does not fit the operation */
     MF_ERROR_OVERLAP = 6,     /* an output overlaps an input, another output or itself */
-    MF_ERROR_EMPTY = 7,       /* an empty reduction without an identity (mean, argmax, min of integers ...) */
+    MF_ERROR_EMPTY = 7,       /* empty reduced modes and no identity (mean, argmax, min of integers ...) */
     MF_ERROR_OVERFLOW = 8,    /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
     MF_ERROR_MEMORY = 9,      /* an allocation failed */
     MF_ERROR_UNSUPPORTED = 10 /* right, but not on this device, solver or build */
@@ -71,7 +71,8 @@ MF_API const char *mf_error(void);
 /* ---- 2. Tensors ----------------------------------------------------------------------------------------------- */
 
 /* Tensors are DLPack's DLTensor: data, byte_offset, dtype, ndim, shape and strides, both counted in elements;
- * strides may be null (row-major), positive, zero, negative, overlapping (inputs only). */
+ * strides may be null (row-major), positive, zero, negative, overlapping (inputs only). Their device must be one whose
+ * memory the CPU reads, as mf_tensor sets it. */
 
 enum {
     MF_MAX_RANK = 32,    /* modes of one tensor, and of one output */
@@ -150,9 +151,11 @@ MF_API const char *mf_device_describe(const mf_device *device);
  *               "(i+j)->i with j=32"                           all runs of 32
  *               "(2h+i)(2w+j)c->hwc with i=2,j=2"              2 x 2 windows, stride 2
  *               "(h+i-1)(w+j-1)c,ijco->hwo"                    3 x 3 convolution, one element of padding
- *             A window's index may leave the tensor; such elements take no part in the reduction. A mode that occurs
- *             only in windows and not in the output gets its size after "with". The same mode twice in an operand
- *             walks its diagonal. The output's modes are single letters, each once; all outputs share them.
+ *             A window's index may leave the tensor; such elements take no part in the reduction. An output all of
+ *             whose elements are outside is the identity (sum 0, max of floats -inf, of i8 -128), NaN for mean, var
+ *             and std, -1 for argmin and argmax. A mode that occurs only in windows and not in the output gets its
+ *             size after "with". The same mode twice in an operand walks its diagonal. The output's modes are single
+ *             letters, each once; all outputs share them.
  * expression  one or more results over operands a, b, c ... in their order, separated by ';':
  *               "sum(a)"   "mean(a); var(a,1); max(a)"   "sum(a*b)"   "logsumexp(a+b)"   "leaky(sum(a*b)*c+d)"
  *             reducers  sum prod min max mean var std norm any all and or xor count argmin argmax logsumexp
@@ -165,7 +168,8 @@ MF_API const char *mf_device_describe(const mf_device *device);
  * inputs      as many tensors as modes has operands; outputs as many as the expression has results.
  *
  * Aliasing: an output may be exactly an input (same memory, type and layout of every mode) in a fold that reduces
- * nothing, or where that operand is used in the finish part only; any other overlap is MF_ERROR_OVERLAP.
+ * nothing, or where that operand is used in the finish part only; any other overlap is MF_ERROR_OVERLAP. An operand
+ * that the expression does not use is not read, so it may overlap anything.
  * The result's type is the output tensor's. Recent plans are kept in the device, so repeating a call is cheap. */
 MF_API mf_status mf_fold(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                          const DLTensor *outputs);
@@ -194,7 +198,7 @@ enum {
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "outer" ...; null: the first that fits, or MODEFOLD_SOLVER's */
-    uint32_t flags;     /* MF_ORDER_AS_WRITTEN */
+    uint32_t flags;     /* MF_ORDER_AS_WRITTEN; others are MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */
 } mf_options;
 

@@ -1,11 +1,11 @@
 /* Devices, one-shot calls and questions about a fold. */
 #include "plan.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "text.h"
 
 int mf_version(void)
 {
@@ -39,7 +39,7 @@ static int add_key(const DLTensor *tensors, int count, int64_t *key, int n)
         if (t->ndim < 0 || t->ndim > MF_MAX_RANK || n + 2 * t->ndim + 2 > KEY_WORDS || (t->ndim && !t->shape))
             return -1;
         key[n++] = t->dtype.code | t->dtype.bits << 8 | (int64_t)t->dtype.lanes << 16 | (int64_t)t->ndim << 32;
-        key[n++] = t->strides != NULL;
+        key[n++] = (t->strides != NULL) | (int64_t)mf_device_type(t) << 1;
         for (int d = 0; d < t->ndim; d++)
             key[n++] = t->shape[d];
         for (int d = 0; t->strides && d < t->ndim; d++)
@@ -205,7 +205,7 @@ static mf_status open_cpu(const char *name, struct mf_device *device)
     if (name[3] == ':') {
         char *end;
         long given = strtol(name + 4, &end, 10);
-        if (!isdigit((unsigned char)name[4]) || *end || given < 1 || given > 256)
+        if (!mf_is_digit(name[4]) || *end || given < 1 || given > 256)
             return mf_fail(MF_ERROR_ARGUMENT, "device \"%.40s\": the number of threads must be 1 to 256", name);
         count = (int)given;
     }
@@ -267,11 +267,11 @@ static mf_status check_operation(const mf_operation *op)
     if (!op->name || !op->identity || !op->lift || !op->combine || !op->finish)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_operation_define: the name or a callback is null");
     size_t length = strlen(op->name);
-    if (length < 2 || length > 63 || !isalpha((unsigned char)op->name[0]))
+    if (length < 2 || length > 63 || !mf_is_letter(op->name[0]))
         return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": a name is a letter and 1 to 62 letters, digits or '_'",
                        op->name);
     for (const char *c = op->name; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_')
+        if (!mf_is_word(*c))
             return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": a name has letters, digits and '_' only", op->name);
     if (mf_expr_name_taken(op->name))
         return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": there is a built-in operation of this name", op->name);

@@ -17,6 +17,10 @@ mf_status mf_fail(mf_status status, const char *format, ...)
     va_start(args, format);
     vsnprintf(sentence, sizeof sentence, format, args);
     va_end(args);
+    /* it may quote what the user wrote, and is one line for a terminal all the same */
+    for (char *c = sentence; *c; c++)
+        if ((unsigned char)*c < ' ' || *c == 0x7f)
+            *c = ' ';
     last_status = status;
     return status;
 }

@@ -12,11 +12,13 @@
  * needs parentheses. */
 #include "expr_build.h"
 
-#include <ctype.h>
 #include <errno.h>
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+
+#include "text.h"
 
 enum { MAX_DEPTH = 200, NAME_SIZE = 64, MAX_ARGS = 8 };
 
@@ -47,7 +49,7 @@ static long position(const struct parser *p)
 static int unexpected(const struct parser *p, const char *wanted)
 {
     char buffer[16] = "the end";
-    if (isprint((unsigned char)*p->at))
+    if (mf_is_printable(*p->at))
         snprintf(buffer, sizeof buffer, "'%c'", *p->at);
     else if (*p->at)
         snprintf(buffer, sizeof buffer, "byte 0x%02x", (unsigned char)*p->at);
@@ -72,14 +74,30 @@ static int take(struct parser *p, const char *symbol)
     return 1;
 }
 
+/* strtod with a decimal point, whatever the decimal sign of the program's locale. 0 when memory is out. */
+static int read_real(const char *text, char **end, double *value)
+{
+    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!plain) {
+        mf_fail(MF_ERROR_MEMORY, "no memory for the C locale, in which numbers are read");
+        return 0;
+    }
+    locale_t before = uselocale(plain);
+    *value = strtod(text, end);
+    uselocale(before);
+    freelocale(plain);
+    return 1;
+}
+
 static int parse_number(struct parser *p)
 {
     char *end;
     const char *start = p->at;
     int whole = 1;
-    for (const char *c = start;
-         isalnum((unsigned char)*c) || *c == '.' || ((*c == '+' || *c == '-') && (c[-1] == 'e' || c[-1] == 'E')); c++)
-        if (!isdigit((unsigned char)*c))
+    for (const char *c = start; mf_is_letter(*c) || mf_is_digit(*c) || *c == '.' ||
+                                ((*c == '+' || *c == '-') && (c[-1] == 'e' || c[-1] == 'E'));
+         c++)
+        if (!mf_is_digit(*c))
             whole = 0;
     errno = 0;
     if (whole) {
@@ -94,8 +112,10 @@ static int parse_number(struct parser *p)
     }
     if (start[0] == '0' && (start[1] == 'x' || start[1] == 'X'))
         return unexpected(p, "a decimal number");
-    double value = strtod(start, &end);
-    if (end == start || isalnum((unsigned char)*end) || *end == '.' || *end == '_') {
+    double value;
+    if (!read_real(start, &end, &value))
+        return -1;
+    if (end == start || mf_is_word(*end) || *end == '.') {
         p->at = end;
         return unexpected(p, "an operator after the number");
     }
@@ -106,7 +126,7 @@ static int parse_number(struct parser *p)
 static int scan_name(struct parser *p, char name[NAME_SIZE])
 {
     int n = 0;
-    for (; isalnum((unsigned char)*p->at) || *p->at == '_'; p->at++)
+    for (; mf_is_word(*p->at); p->at++)
         if (n < NAME_SIZE - 1)
             name[n++] = *p->at;
     name[n] = 0;
@@ -232,7 +252,7 @@ static int parse_call(struct parser *p, const char *name)
     const struct operation *user = find_operation(p, name);
     if (user && *p->at == '.') {
         p->at++;
-        if (!isdigit((unsigned char)*p->at))
+        if (!mf_is_digit(*p->at))
             return unexpected(p, "a result's number");
         part = *p->at++ - '0';
     }
@@ -258,9 +278,9 @@ static int parse_primary(struct parser *p)
         p->caret = 0;
         return take(p, ")") ? inner : unexpected(p, "')'");
     }
-    if (isdigit((unsigned char)*p->at) || *p->at == '.')
+    if (mf_is_digit(*p->at) || *p->at == '.')
         return parse_number(p);
-    if (!isalpha((unsigned char)*p->at) && *p->at != '_')
+    if (!mf_is_letter(*p->at) && *p->at != '_')
         return unexpected(p, "an operand, a number, a name or '('");
     char name[NAME_SIZE];
     int length = scan_name(p, name);

@@ -106,18 +106,22 @@ int mf_node_convert(struct pool *pool, int n, enum cls cls)
     return add_node(pool, node);
 }
 
-int mf_node_truth(struct pool *pool, int n)
+/* n == 0 or n != 0. */
+static int compare_zero(struct pool *pool, enum op op, int n)
 {
-    if (pool->node[n].dtype == DT_bool)
-        return n;
     enum cls cls = pool->node[n].cls;
     int zero = mf_node_integer(pool, 0);
     if (zero < 0 || (zero = mf_node_convert(pool, zero, cls)) < 0)
         return -1;
-    struct node node = blank(OP_ne, cls, DT_bool);
+    struct node node = blank(op, cls, DT_bool);
     node.arg[0] = n;
     node.arg[1] = zero;
     return add_node(pool, node);
+}
+
+int mf_node_truth(struct pool *pool, int n)
+{
+    return pool->node[n].dtype == DT_bool ? n : compare_zero(pool, OP_ne, n);
 }
 
 int mf_node_cast(struct pool *pool, int n, enum dtype type)
@@ -166,7 +170,8 @@ static int working_type(const struct pool *pool, const struct map_info *map, con
     return (int)type;
 }
 
-/* Maps of bool: + is or, * is and, as in NumPy; comparisons and selections stay; other arithmetic counts 0 and 1. */
+/* Maps of bool: + is or, * is and, as in NumPy; comparisons and selections stay; other arithmetic counts 0 and 1
+ * (OP_END), and what leaves 0 and 1 alone is no step at all (OP_OPERAND). */
 static enum op truth_form(enum op op)
 {
     switch (op) {
@@ -186,9 +191,23 @@ static enum op truth_form(enum op op)
     case OP_ne:
     case OP_where:
         return op;
+    case OP_abs:
+    case OP_floor:
+    case OP_ceil:
+    case OP_trunc:
+    case OP_round:
+    case OP_relu:
+        return OP_OPERAND;
     default:
         return OP_END;
     }
+}
+
+/* The type of arithmetic of two bools that counts: NumPy's i8; i64 where NumPy refuses or has no such operation. */
+static enum dtype counting_type(enum op op)
+{
+    int small = op == OP_floordiv || op == OP_mod || op == OP_pow || op == OP_shl || op == OP_shr;
+    return small ? DT_i8 : DT_i64;
 }
 
 /* popcount counts the bits that the type has; ~ of an unsigned type stays in it. */
@@ -199,17 +218,6 @@ static int fit_to_type(struct pool *pool, enum op op, int n, enum dtype type)
     if (op == OP_popcount && unsigned_form[type])
         return mf_node_cast(pool, n, unsigned_form[type]);
     return n;
-}
-
-static int not_of_truth(struct pool *pool, int n)
-{
-    int zero = mf_node_integer(pool, 0);
-    if (zero < 0 || (zero = mf_node_convert(pool, zero, pool->node[n].cls)) < 0)
-        return -1;
-    struct node node = blank(OP_eq, pool->node[n].cls, DT_bool);
-    node.arg[0] = n;
-    node.arg[1] = zero;
-    return add_node(pool, node);
 }
 
 int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count)
@@ -229,10 +237,12 @@ int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count)
         all_weak = all_weak && pool->node[args[i]].weak;
     if (type == DT_bool) {
         if (op == OP_not)
-            return not_of_truth(pool, args[0]);
+            return compare_zero(pool, OP_eq, args[0]);
         enum op form = truth_form(op);
+        if (form == OP_OPERAND)
+            return args[0];
         if (form == OP_END)
-            type = DT_i64;
+            type = (int)counting_type(op);
         else
             op = form;
         cls = form == OP_END ? CLS_I64 : pool->node[args[first]].cls;
@@ -375,15 +385,6 @@ static int reduce_norm(struct program *program, int arg)
     return finish_map(program, OP_sqrt, sum, 0);
 }
 
-static int reduce_extreme(struct program *program, enum fold fold, int arg)
-{
-    const struct node *node = &program->map.node[arg];
-    int state = state_node(program, RED_FOLD, fold, arg, 0, node->cls, node->dtype);
-    if (state < 0 || node->dtype == DT_bool || !mf_cls_is_float(node->cls))
-        return state;
-    return finish_map(program, OP_add, state, mf_node_integer(&program->finish, 0)); /* -0 becomes 0 */
-}
-
 static int reduce_truth(struct program *program, enum fold fold, int arg)
 {
     arg = mf_node_truth(&program->map, arg);
@@ -399,6 +400,17 @@ static int reduce_truth(struct program *program, enum fold fold, int arg)
     node.arg[0] = zero;
     node.arg[1] = state;
     return add_node(&program->finish, node);
+}
+
+static int reduce_extreme(struct program *program, enum fold fold, int arg)
+{
+    const struct node *node = &program->map.node[arg];
+    if (node->dtype == DT_bool)
+        return reduce_truth(program, fold, arg);
+    int state = state_node(program, RED_FOLD, fold, arg, 0, node->cls, node->dtype);
+    if (state < 0 || !mf_cls_is_float(node->cls))
+        return state;
+    return finish_map(program, OP_add, state, mf_node_integer(&program->finish, 0)); /* -0 becomes 0 */
 }
 
 static int reduce_bits(struct program *program, enum fold fold, const char *name, int arg)

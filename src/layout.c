@@ -7,27 +7,26 @@ static mf_status tensor_layout(const DLTensor *tensor, const char *what, int64_t
                                int64_t *high)
 {
     int64_t count = 1;
-    int empty = 0;
     *low = *high = 0;
+    for (int d = 0; d < tensor->ndim; d++)
+        if (!tensor->shape[d]) { /* no address at all, so none that does not fit */
+            memset(stride, 0, sizeof *stride * (size_t)tensor->ndim);
+            return MF_OK;
+        }
     for (int d = tensor->ndim - 1; d >= 0; d--) {
         int64_t n = tensor->shape[d], reach;
-        empty |= n == 0;
         stride[d] = tensor->strides ? tensor->strides[d] : count;
         if (n > 1 && (!mf_mul(stride[d], n - 1, &reach) || !mf_mul(reach, item, &reach) ||
                       !mf_add(reach < 0 ? *low : *high, reach, reach < 0 ? low : high)))
             return mf_fail(MF_ERROR_OVERFLOW,
                            "%s: dimension %d of %lld elements with stride %lld does not fit in 63 bits", what, d,
                            (long long)n, (long long)stride[d]);
-        if (!tensor->strides && n && !mf_mul(count, n, &count))
+        if (!tensor->strides && !mf_mul(count, n, &count))
             return mf_fail(MF_ERROR_OVERFLOW, "%s: its shape has more than 2^63 - 1 elements (dimension %d is %lld)",
                            what, d, (long long)n);
     }
     if (!mf_add(*high, item, high) || __builtin_sub_overflow(*high, *low, &count))
         return mf_fail(MF_ERROR_OVERFLOW, "%s reaches over more than 2^63 - 1 bytes", what);
-    if (empty) {
-        *low = *high = 0;
-        memset(stride, 0, sizeof *stride * (size_t)tensor->ndim);
-    }
     return MF_OK;
 }
 
@@ -77,8 +76,8 @@ static mf_status add_window(const struct modes *modes, struct problem *problem, 
                        "the window of dimension %d of operand %c runs from %lld to %lld and the tensor from 0 to %lld; "
                        "only inside a reducer may a window leave its tensor",
                        d, 'a' + input, (long long)low, (long long)high, (long long)extent - 1);
-    if (!problem->map_uses[input])
-        return MF_OK;
+    if (!problem->program.reducer_count)
+        return MF_OK; /* nobody reads it. In a reduction it counts all the same: the modes say who takes part */
     if (nest->window_count == MAX_WINDOWS)
         return mf_fail(MF_ERROR_UNSUPPORTED, "more than %d windows leave their tensors", MAX_WINDOWS);
     struct window *window = &nest->window[nest->window_count++];
@@ -280,19 +279,33 @@ static void canonical(const struct nest *raw, const int *kept_order, const int *
  * takes a core days.) */
 static const int64_t most_elements = (int64_t)1 << 50;
 
+/* The product of loops' sizes, which is 0 if one of them is, whatever the others are; false when it does not fit. */
+static int multiply_sizes(const int64_t *size, int count, int64_t *total)
+{
+    *total = 0;
+    for (int l = 0; l < count; l++)
+        if (!size[l])
+            return 1;
+    *total = 1;
+    for (int l = 0; l < count; l++)
+        if (!mf_mul(*total, size[l], total))
+            return 0;
+    return 1;
+}
+
 static mf_status totals(struct problem *problem, const struct nest *nest)
 {
     int64_t all;
-    problem->kept_total = problem->reduced_total = 1;
-    for (int l = 0; l < nest->kept + nest->reduced; l++) {
-        int64_t *total = l < nest->kept ? &problem->kept_total : &problem->reduced_total;
-        int any_zero = nest->size[l] == 0 || *total == 0;
-        if (any_zero)
-            *total = 0;
-        else if (!mf_mul(*total, nest->size[l], total))
-            return mf_fail(MF_ERROR_OVERFLOW, "the %s modes have more than 2^63 - 1 elements together",
-                           l < nest->kept ? "kept" : "reduced");
+    if (!multiply_sizes(nest->size, nest->kept, &problem->kept_total))
+        return mf_fail(MF_ERROR_OVERFLOW, "the kept modes have more than 2^63 - 1 elements together");
+    int fits = multiply_sizes(nest->size + nest->kept, nest->reduced, &problem->reduced_total);
+    if (!problem->kept_total) { /* nothing to compute, of however many elements */
+        if (!fits || problem->reduced_total > most_elements)
+            problem->reduced_total = 0;
+        return MF_OK;
     }
+    if (!fits)
+        return mf_fail(MF_ERROR_OVERFLOW, "the reduced modes have more than 2^63 - 1 elements together");
     if (!mf_mul(problem->kept_total, problem->reduced_total, &all) || all > most_elements ||
         problem->kept_total > most_elements)
         return mf_fail(MF_ERROR_OVERFLOW, "the fold has %lld x %lld elements and the most is 2^50",
@@ -417,7 +430,8 @@ mf_status mf_problem_check_overlap(const struct problem *problem, const void *co
 {
     for (int k = 0; k < problem->output_count; k++) {
         for (int i = 0; i < problem->input_count; i++)
-            if (near(problem, i, inputs[i], MF_MAX_INPUTS + k, outputs[k]))
+            if ((problem->map_uses[i] || problem->finish_uses[i]) &&
+                near(problem, i, inputs[i], MF_MAX_INPUTS + k, outputs[k]))
                 MF_TRY(check_pair(problem, i, inputs[i], k, outputs[k]));
         for (int j = 0; j < k; j++)
             if (near(problem, MF_MAX_INPUTS + j, outputs[j], MF_MAX_INPUTS + k, outputs[k]))

@@ -6,8 +6,9 @@
  * Blanks may stand between any two symbols. */
 #include "modes.h"
 
-#include <ctype.h>
 #include <stdio.h>
+
+#include "text.h"
 
 struct scanner {
     const char *text, *at;
@@ -20,17 +21,12 @@ static void skip_blanks(struct scanner *s)
         s->at++;
 }
 
-static int is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 /* "'x'", or "the end of the text", for sentences. */
 static const char *found(const struct scanner *s, char buffer[16])
 {
     if (!*s->at)
         return "the end";
-    if (isprint((unsigned char)*s->at))
+    if (mf_is_printable(*s->at))
         snprintf(buffer, 16, "'%c'", *s->at);
     else
         snprintf(buffer, 16, "byte 0x%02x", (unsigned char)*s->at);
@@ -66,9 +62,9 @@ static int find_or_add_mode(struct modes *modes, char letter)
 static mf_status scan_number(struct scanner *s, int64_t *value)
 {
     *value = 0;
-    if (!isdigit((unsigned char)*s->at))
+    if (!mf_is_digit(*s->at))
         return unexpected(s, "a number");
-    for (; isdigit((unsigned char)*s->at); s->at++)
+    for (; mf_is_digit(*s->at); s->at++)
         if (!mf_mul(*value, 10, value) || !mf_add(*value, *s->at - '0', value))
             return mf_fail(MF_ERROR_OVERFLOW, "modes \"%.100s\": the number at character %ld does not fit in 63 bits",
                            s->text, (long)(s->at - s->text) + 1);
@@ -95,18 +91,18 @@ static mf_status add_part(struct scanner *s, struct mode_term *term, int mode, i
 static mf_status scan_part(struct scanner *s, struct mode_term *term, int sign)
 {
     int64_t value = 1;
-    int has_number = isdigit((unsigned char)*s->at);
+    int has_number = mf_is_digit(*s->at);
     if (has_number) {
         MF_TRY(scan_number(s, &value));
         skip_blanks(s);
         if (*s->at == '*') {
             s->at++;
             skip_blanks(s);
-            if (!is_letter(*s->at))
+            if (!mf_is_letter(*s->at))
                 return unexpected(s, "a mode's letter");
         }
     }
-    if (is_letter(*s->at))
+    if (mf_is_letter(*s->at))
         return add_part(s, term, find_or_add_mode(s->modes, *s->at++), sign * value);
     if (!has_number)
         return unexpected(s, "a mode's letter or a number");
@@ -143,7 +139,7 @@ static mf_status scan_window(struct scanner *s, struct mode_term *term)
 
 static mf_status scan_operand(struct scanner *s, struct mode_list *list)
 {
-    for (skip_blanks(s); *s->at == '(' || is_letter(*s->at); skip_blanks(s)) {
+    for (skip_blanks(s); *s->at == '(' || mf_is_letter(*s->at); skip_blanks(s)) {
         if (list->rank == MF_MAX_RANK)
             return mf_fail(MF_ERROR_MODES, "modes \"%.100s\": operand %c has more than %d dimensions", s->text,
                            'a' + s->modes->input_count, MF_MAX_RANK);
@@ -182,7 +178,7 @@ static const char *find_with(const char *text)
     if (!*end) /* no '=', no settings */
         return end;
     for (const char *p = text; p + 4 < end; p++)
-        if (!memcmp(p, "with", 4) && (p == text || !is_letter(p[-1])) && !is_letter(p[4]))
+        if (!memcmp(p, "with", 4) && (p == text || !mf_is_letter(p[-1])) && !mf_is_letter(p[4]))
             with = p;
     return with ? with : end;
 }
@@ -190,7 +186,7 @@ static const char *find_with(const char *text)
 static mf_status scan_output(struct scanner *s, const char *end)
 {
     struct modes *modes = s->modes;
-    for (skip_blanks(s); s->at < end && is_letter(*s->at); skip_blanks(s)) {
+    for (skip_blanks(s); s->at < end && mf_is_letter(*s->at); skip_blanks(s)) {
         int mode = find_mode(modes, *s->at);
         if (mode < 0)
             return mf_fail(MF_ERROR_MODES, "modes \"%.100s\": the output has mode %c, which no operand has", s->text,
@@ -210,7 +206,7 @@ static mf_status scan_settings(struct scanner *s)
 {
     for (s->at += 4;; s->at++) {
         skip_blanks(s);
-        if (!is_letter(*s->at))
+        if (!mf_is_letter(*s->at))
             return unexpected(s, "a mode's letter");
         int mode = find_mode(s->modes, *s->at);
         if (mode < 0)
@@ -310,16 +306,13 @@ static mf_status window_range(const struct modes *modes, const struct mode_term 
     return MF_OK;
 }
 
-/* A window's one unknown mode m of coefficient c: the largest size for which every window starts inside the tensor,
+/* A window's one unknown mode of coefficient c > 0: the largest size for which every window starts inside the tensor,
  * padded at the end by as much as the offset pads it at the start. */
 static mf_status infer_window(const struct modes *modes, const struct mode_term *term, int64_t extent, int mode,
                               int64_t c, int64_t *size)
 {
     int64_t low, high, room;
     MF_TRY(window_range(modes, term, size, &low, &high));
-    if (c <= 0)
-        return mf_fail(MF_ERROR_SHAPE, "mode %c steps by %lld in its window, so its size must be given",
-                       modes->letter[mode], (long long)c);
     if (__builtin_sub_overflow(extent, low < 0 ? low : 0, &room) || !mf_add(room, -1, &room) ||
         __builtin_sub_overflow(room, high, &room) || room == INT64_MAX)
         return mf_fail(MF_ERROR_OVERFLOW, "mode %c: its window over %lld elements does not fit in 63 bits",
@@ -328,27 +321,55 @@ static mf_status infer_window(const struct modes *modes, const struct mode_term 
     return MF_OK;
 }
 
-/* Gives sizes to modes that occur in windows only, one unknown a window at a time, until nothing changes. */
-static mf_status infer_windows(const struct modes *modes, const DLTensor *inputs, int64_t *size)
+/* The part of the window whose mode alone has no size yet; -1 when there is not exactly one. */
+static int unknown_part(const struct mode_term *term, const int64_t *size)
+{
+    int part = -1;
+    for (int p = 0; p < term->parts; p++)
+        if (size[term->mode[p]] < 0) {
+            if (part >= 0)
+                return -1;
+            part = p;
+        }
+    return part;
+}
+
+/* Gives sizes to modes that occur in windows only, one unknown a window at a time, until nothing changes. given: the
+ * output's sizes (-1: not in it), null without an output. Where a size is given it is taken, but in the turn in which
+ * it would have been inferred: so the other modes get the sizes that they have where the output's is inferred too. */
+static mf_status infer_windows(const struct modes *modes, const DLTensor *inputs, const int64_t *given, int64_t *size)
 {
     for (int again = 1; again;) {
         again = 0;
         for (int i = 0; i < modes->input_count; i++)
             for (int d = 0; d < modes->input[i].rank; d++) {
                 const struct mode_term *term = &modes->input[i].term[d];
-                int unknown = 0, part = 0;
-                for (int p = 0; p < term->parts; p++)
-                    if (size[term->mode[p]] < 0) {
-                        unknown++;
-                        part = p;
-                    }
-                if (unknown != 1)
+                int part = unknown_part(term, size), mode = part < 0 ? 0 : term->mode[part];
+                if (part < 0 || term->coefficient[part] <= 0)
                     continue;
-                MF_TRY(infer_window(modes, term, inputs[i].shape[d], term->mode[part], term->coefficient[part], size));
+                if (given && given[mode] >= 0)
+                    size[mode] = given[mode];
+                else
+                    MF_TRY(infer_window(modes, term, inputs[i].shape[d], mode, term->coefficient[part], size));
                 again = 1;
             }
     }
     return MF_OK;
+}
+
+static mf_status no_size(const struct modes *modes, int mode, const int64_t *size)
+{
+    char letter = modes->letter[mode];
+    for (int i = 0; i < modes->input_count; i++)
+        for (int d = 0; d < modes->input[i].rank; d++) {
+            const struct mode_term *term = &modes->input[i].term[d];
+            int part = unknown_part(term, size);
+            if (part >= 0 && term->mode[part] == mode)
+                return mf_fail(MF_ERROR_SHAPE, "mode %c steps by %lld in its window, so its size must be given", letter,
+                               (long long)term->coefficient[part]);
+        }
+    return mf_fail(MF_ERROR_SHAPE, "mode %c has no size: it occurs in windows only; add \"with %c=...\"", letter,
+                   letter);
 }
 
 static mf_status sizes_from_inputs(const struct modes *modes, const DLTensor *inputs, int64_t *size, char *who)
@@ -371,8 +392,12 @@ static mf_status sizes_from_inputs(const struct modes *modes, const DLTensor *in
     return MF_OK;
 }
 
-static mf_status sizes_from_output(const struct modes *modes, const DLTensor *output, int64_t *size, char *who)
+/* given[mode]: the output's size, -1 where it is not in the output. Sizes that the inputs say must agree. */
+static mf_status sizes_from_output(const struct modes *modes, const DLTensor *output, int64_t *size, char *who,
+                                   int64_t *given)
 {
+    for (int m = 0; m < modes->mode_count; m++)
+        given[m] = -1;
     if (output->ndim != modes->output_rank)
         return mf_fail(MF_ERROR_SHAPE, "the output has %d dimensions in the modes string and its tensor has %d",
                        modes->output_rank, output->ndim);
@@ -382,7 +407,10 @@ static mf_status sizes_from_output(const struct modes *modes, const DLTensor *ou
         if (output->shape[d] < 0)
             return mf_fail(MF_ERROR_SHAPE, "dimension %d of the output has the negative size %lld", d,
                            (long long)output->shape[d]);
-        MF_TRY(agree(modes, modes->output_mode[d], output->shape[d], '>', size, who));
+        int mode = modes->output_mode[d];
+        given[mode] = output->shape[d];
+        if (size[mode] >= 0)
+            MF_TRY(agree(modes, mode, given[mode], '>', size, who));
     }
     return MF_OK;
 }
@@ -390,17 +418,22 @@ static mf_status sizes_from_output(const struct modes *modes, const DLTensor *ou
 mf_status mf_modes_sizes(const struct modes *modes, const DLTensor *inputs, const DLTensor *output, int64_t *size)
 {
     char who[MF_MAX_MODES];
+    int64_t given[MF_MAX_MODES];
     for (int m = 0; m < modes->mode_count; m++) {
         size[m] = modes->set_size[m];
         who[m] = '=';
     }
     MF_TRY(sizes_from_inputs(modes, inputs, size, who));
     if (output)
-        MF_TRY(sizes_from_output(modes, output, size, who));
-    MF_TRY(infer_windows(modes, inputs, size));
+        MF_TRY(sizes_from_output(modes, output, size, who, given));
+    MF_TRY(infer_windows(modes, inputs, output ? given : NULL, size));
+    for (int m = 0; output && m < modes->mode_count; m++) /* what only the output says */
+        if (size[m] < 0)
+            size[m] = given[m];
+    if (output)
+        MF_TRY(infer_windows(modes, inputs, given, size));
     for (int m = 0; m < modes->mode_count; m++)
         if (size[m] < 0)
-            return mf_fail(MF_ERROR_SHAPE, "mode %c has no size: it occurs in windows only; add \"with %c=...\"",
-                           modes->letter[m], modes->letter[m]);
+            return no_size(modes, m, size);
     return MF_OK;
 }

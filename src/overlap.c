@@ -73,6 +73,28 @@ static __int128 divide_down(__int128 a, __int128 b)
     return -divide_up(-a, b);
 }
 
+/* The least x from first on with stride * x = target modulo g, where all of a period of x have: so that a search does not
+ * try every x of a long range. gcd(stride, g) divides target. */
+static __int128 first_fitting(int64_t stride, __int128 target, int64_t g, __int128 first, __int128 *period)
+{
+    *period = 1;
+    if (!g)
+        return first; /* nothing follows: the range has one x */
+    int64_t d = gcd(stride, g), m = g / d;
+    __int128 a = (stride / d % m + m) % m, b = m, u = 1, v = 0; /* Euclid's algorithm: u becomes a's inverse modulo m */
+    while (b) {
+        __int128 q = a / b, t = a - q * b;
+        a = b;
+        b = t;
+        t = u - q * v;
+        u = v;
+        v = t;
+    }
+    __int128 x = (target / d % m + m) % m * ((u % m + m) % m) % m;
+    *period = m;
+    return first + ((x - first) % m + m) % m;
+}
+
 /* Whether terms i ... can sum to target. */
 static int reachable(struct search *s, int i, __int128 target)
 {
@@ -96,7 +118,9 @@ static int reachable(struct search *s, int i, __int128 target)
         first = 0;
     if (last > s->term[i].count - 1)
         last = s->term[i].count - 1;
-    for (__int128 x = first; x <= last; x++)
+    __int128 period;
+    first = first_fitting(s->term[i].stride, target, s->gcd[i + 1], first, &period);
+    for (__int128 x = first; x <= last; x += period)
         if (reachable(s, i + 1, target - stride * x))
             return 1;
     return 0;

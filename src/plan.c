@@ -9,9 +9,16 @@ const struct solver *const mf_solvers[] = {
     &mf_solver_pair, &mf_solver_map, &mf_solver_outer, &mf_solver_inner, &mf_solver_reference, NULL,
 };
 
-static mf_status find_type(DLDataType type, const char *what, int number, enum dtype *found)
+/* Type and memory of one tensor: the processor's own, or memory of a GPU that the processor may read (CUDA's and
+ * ROCm's host memory, CUDA's managed memory). 0 is what a DLTensor has whose device was not set. */
+static mf_status find_type(const DLTensor *tensor, const char *what, int number, enum dtype *found)
 {
-    int t = mf_dtype_find(type);
+    enum { UNSET = 0, CPU = 1, CUDA_HOST = 3, ROCM_HOST = 11, CUDA_MANAGED = 13 };
+    DLDataType type = tensor->dtype;
+    int t = mf_dtype_find(type), memory = mf_device_type(tensor);
+    if (memory != UNSET && memory != CPU && memory != CUDA_HOST && memory != ROCM_HOST && memory != CUDA_MANAGED)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "%s %d is in the memory of DLPack device type %d, not of the CPU", what,
+                       number, memory);
     if (t < 0)
         return mf_fail(MF_ERROR_TYPE,
                        "%s %d has DLPack type code %d with %d bits and %d lanes, which modefold does not have", what,
@@ -46,13 +53,13 @@ static mf_status make_problem(mf_device *device, const struct modes *modes, cons
     problem->input_count = modes->input_count;
     MF_TRY(check_arguments(modes, inputs));
     for (int i = 0; i < modes->input_count; i++)
-        MF_TRY(find_type(inputs[i].dtype, "operand", i, &problem->in_type[i]));
+        MF_TRY(find_type(&inputs[i], "operand", i, &problem->in_type[i]));
     MF_TRY(parse_expression(device, expression, problem));
     for (int k = 0; k < problem->output_count; k++) {
         if (outputs[k].ndim < 0 || outputs[k].ndim > MF_MAX_RANK)
             return mf_fail(MF_ERROR_SHAPE, "output %d has %d dimensions and the most is %d", k, outputs[k].ndim,
                            MF_MAX_RANK);
-        MF_TRY(find_type(outputs[k].dtype, "output", k, &problem->out_type[k]));
+        MF_TRY(find_type(&outputs[k], "output", k, &problem->out_type[k]));
     }
     return mf_problem_make(modes, inputs, outputs, flags & MF_ORDER_AS_WRITTEN, problem);
 }
@@ -103,9 +110,19 @@ static mf_status describe(struct mf_plan *plan, const char *modes, const char *e
     return MF_OK;
 }
 
+static mf_status check_options(const mf_options *options)
+{
+    if (!options || (!(options->flags & ~(uint32_t)MF_ORDER_AS_WRITTEN) && options->threads >= 0))
+        return MF_OK;
+    return mf_fail(MF_ERROR_ARGUMENT,
+                   "the options have flags 0x%x and %d threads; the flag is MF_ORDER_AS_WRITTEN, threads are 0 or more",
+                   (unsigned)options->flags, options->threads);
+}
+
 static mf_status fill_plan(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                            const DLTensor *outputs, const mf_options *options, struct mf_plan *plan)
 {
+    MF_TRY(check_options(options));
     struct modes *parsed = mf_alloc(sizeof *parsed);
     if (!parsed)
         return MF_ERROR_MEMORY;

@@ -244,6 +244,23 @@ struct state mf_state_identity(const struct reducer *reducer)
     return state;
 }
 
+int mf_reducer_of_nothing(const struct program *program, const struct reducer *reducer, int64_t *from, int64_t *to)
+{
+    int low = reducer->fold == FOLD_MAX;
+    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64 || (reducer->fold != FOLD_MIN && !low))
+        return 0;
+    enum dtype type = program->map.node[reducer->arg[0]].dtype;
+    int bits = mf_dtypes[type].bits;
+    if (type == DT_bool || bits == 64)
+        return 0;
+    *from = fold_identity(reducer->fold, CLS_I64).i64;
+    if (type >= DT_u8 && type <= DT_u64)
+        *to = low ? 0 : ((int64_t)1 << bits) - 1;
+    else
+        *to = low ? -((int64_t)1 << (bits - 1)) : ((int64_t)1 << (bits - 1)) - 1;
+    return 1;
+}
+
 static int is_true(enum cls cls, union value x)
 {
     return cls == CLS_F32 ? x.f32 != 0 : cls == CLS_F64 ? x.f64 != 0 : x.u64 != 0;

@@ -29,6 +29,9 @@ struct state {
 };
 
 struct state mf_state_identity(const struct reducer *reducer);
+/* Of no elements (all of an output's windows lie outside their tensors) a min or max of short integers is its type's
+ * greatest or least value, not its class's: 1 where a result equal to *from has to become *to. */
+int mf_reducer_of_nothing(const struct program *program, const struct reducer *reducer, int64_t *from, int64_t *to);
 /* The state of one element; index is its place in the order as written. */
 struct state mf_state_lift(const struct reducer *reducer, union value x, int64_t index);
 struct state mf_state_combine(const struct reducer *reducer, struct state a, struct state b);

@@ -1,6 +1,12 @@
 /* Element types: names, DLPack codes, NumPy's promotion rules. */
 #include "expr.h"
 
+#if defined(DLPACK_VERSION) && DLPACK_VERSION < 60
+#define DEVICE_TYPE(tensor) ((int)(tensor)->ctx.device_type)
+#else
+#define DEVICE_TYPE(tensor) ((int)(tensor)->device.device_type)
+#endif
+
 const struct dtype_info mf_dtypes[DT_COUNT] = {
 #define DTYPE(name, bytes, code, bits, cls, storage) {#name, bytes, code, bits, CLS_##cls},
 #include "dtypes.def"
@@ -17,6 +23,11 @@ int mf_dtype_find(DLDataType type)
         if (mf_dtypes[t].code == type.code && mf_dtypes[t].bits == type.bits)
             return t;
     return -1;
+}
+
+int mf_device_type(const DLTensor *tensor)
+{
+    return DEVICE_TYPE(tensor);
 }
 
 int mf_dtype_named(const char *name, size_t length)

@@ -115,6 +115,8 @@ static const struct {
     {MF_ERROR_MODES, "", "a", "3", "3", "character 1|the end"},
     {MF_ERROR_MODES, "ij", "a", "2x3", "2x3", "character 3|'->'"},
     {MF_ERROR_MODES, "i->j", "a", "3", "3", "mode j|no operand"},
+    {MF_ERROR_MODES, "i\n\x1b[1m->i", "a", "3", "3", "character 3|byte 0x1b"},
+    {MF_ERROR_EXPRESSION, "i->i", "a\t\r\x7f", "3", "3", "character 3|byte 0x0d"},
     {MF_ERROR_EXPRESSION, "i->i", "", "3", "3", "character 1|the end"},
     {MF_ERROR_EXPRESSION, "i->i", "b", "3", "3", "operand b|1 operand"},
     {MF_ERROR_EXPRESSION, "i->i", "a+", "3", "3", "character 3"},
@@ -190,6 +192,26 @@ static void test_types(void)
     CHECK(mf_fold_type(cpu, "a", 17, &in, 0, &type) == MF_ERROR_ARGUMENT && strstr(mf_error(), "17"));
     CHECK(mf_fold_type(cpu, "a", -1, &in, 0, &type) == MF_ERROR_ARGUMENT);
     CHECK(mf_fold_type(cpu, "b", 1, &in, 0, &type) == MF_ERROR_EXPRESSION);
+}
+
+/* Memory of a GPU is not read, in a new fold and in one whose plan is kept; memory that it shares with the CPU is. */
+static void test_device_types(void)
+{
+    static const int known[] = {0, 1, 3, 11, 13}, other[] = {2, 4, 7, 8, 10, 14, 255, -1};
+    DLTensor in = mf_tensor(source, MF_F32, DIMS(3)), out = mf_tensor(target, MF_F32, DIMS(3)), far = in;
+    for (size_t t = 0; t < sizeof known / sizeof known[0]; t++) {
+        far.device.device_type = known[t];
+        CHECK_MSG(mf_fold(cpu, "i->i", "a*3", &far, &out) == MF_OK, "type %d: %s", known[t], mf_error());
+    }
+    for (size_t t = 0; t < sizeof other / sizeof other[0]; t++) {
+        char fact[64];
+        snprintf(fact, sizeof fact, "device type %d|CPU", other[t]);
+        far.device.device_type = other[t];
+        check_fold(MF_ERROR_UNSUPPORTED, "i->i", "a*3", &far, &out, fact);
+        DLTensor far_out = out;
+        far_out.device = far.device;
+        check_fold(MF_ERROR_UNSUPPORTED, "i->i", "a*3", &in, &far_out, fact);
+    }
 }
 
 /* ---- arguments ---- */
@@ -297,6 +319,11 @@ static void test_devices(void)
     options.solver = "outer";
     CHECK(mf_plan_create(cpu, "i->i", "a", &in, &out, &options, &plan) == MF_ERROR_UNSUPPORTED && !plan);
     check_sentence("outer", "solver outer");
+    const mf_options strange[] = {{NULL, 2, 0}, {NULL, MF_ORDER_AS_WRITTEN | 0x100, 0}, {NULL, 0, -1}};
+    for (size_t o = 0; o < sizeof strange / sizeof strange[0]; o++) {
+        CHECK(mf_plan_create(cpu, "i->i", "a", &in, &out, &strange[o], &plan) == MF_ERROR_ARGUMENT && !plan);
+        check_sentence("options|flags|threads", "strange options");
+    }
     setenv("MODEFOLD_ISA", "mmx", 1);
     mf_device *device;
     CHECK(mf_device_open("cpu", &device) == MF_ERROR_ARGUMENT);
@@ -368,6 +395,10 @@ static void test_input_overlap(void)
     check_overlap(MF_ERROR_OVERLAP, "ij,i->i", "sum(a*b)+b", finish, &row, "both at once");
     DLTensor many[2] = {square, row};
     check_overlap(MF_ERROR_OVERLAP, "ij,j->ij", "a+b", many, &square, "a row added to its own square");
+    DLTensor unused[2] = {next, apart};
+    check_overlap(MF_OK, "i,i->i", "b+1", unused, &x, "an operand that is not used, shifted by one");
+    check_overlap(MF_OK, "i,i->", "sum(b)", unused, &one, "a sum into an operand that is not used");
+    check_overlap(MF_ERROR_OVERLAP, "i,i->i", "a+1", unused, &x, "the other one used");
     DLTensor wide[2] = {x, mf_tensor(t + 3, MF_F32, 0, NULL)};
     check_overlap(MF_ERROR_OVERLAP, "i,->i", "a/b", wide, &x, "divided by one of its own elements");
 }
@@ -446,6 +477,7 @@ int main(void)
         return 1;
     test_table();
     test_types();
+    test_device_types();
     test_null_arguments();
     test_null_pointers();
     test_devices();

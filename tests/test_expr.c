@@ -2,6 +2,7 @@
  * literals, casts, ^, every map on small cases, and what is wrong with the expressions that are refused. */
 #include "check.h"
 
+#include <locale.h>
 #include <math.h>
 #include <modefold.h>
 
@@ -37,9 +38,13 @@ static const struct {
     {"max(a,b)", "np.maximum(a, b)"}, {"min(a,b)", "np.minimum(a, b)"}, {"a<b", "a < b"}, {"a==b", "a == b"},
     {"a!=b", "a != b"}, {"where(a,a,b)", "np.where(a, a, b)"}, {"a&b", "a & b"}, {"a|b", "a | b"},
     {"(a^b)", "a ^ b if a.dtype.kind != 'f' and b.dtype.kind != 'f' else a ** b"},
-    {"abs(a)", "np.abs(a) if a.dtype != bool else np.int64([0])"}, {"sqrt(a)", "np.sqrt(a)"}, {"exp(a)", "np.exp(a)"},
+    {"abs(a)", "np.abs(a)"}, {"a//b", "a // b"}, {"a%b", "a % b"}, {"a**b", "a ** b"}, {"a<<b", "a << b"},
+    {"a>>b", "a >> b"}, {"sqrt(a)", "np.sqrt(a)"}, {"exp(a)", "np.exp(a)"},
     {"log(a)", "np.log(a)"}, {"tanh(a)", "np.tanh(a)"}, {"isnan(a)", "np.isnan(a)"}, {"isfinite(a)", "np.isfinite(a)"},
-    {"~a", "~a"}, {"floor(a)", "np.floor(a) if a.dtype.kind == 'f' else a + 0"}, {"sum(a)", "a.sum()"},
+    {"~a", "~a"}, {"floor(a)", "np.floor(a) if a.dtype.kind == 'f' else a"},
+    {"ceil(a)", "np.ceil(a) if a.dtype.kind == 'f' else a"}, {"sum(a)", "a.sum()"},
+    {"trunc(a)", "np.trunc(a) if a.dtype.kind == 'f' else a"},
+    {"round(a)", "np.round(a) if a.dtype.kind == 'f' else a"},
     {"prod(a)", "a.prod()"}, {"max(a)", "a.max()"}, {"min(a)", "a.min()"}, {"mean(a)", "a.mean()"},
     {"var(a)", "a.var()"}, {"std(a)", "a.std()"}, {"any(a)", "a.any()"}, {"all(a)", "a.all()"},
     {"argmax(a)", "a.argmax()"}, {"argmin(a)", "a.argmin()"}, {"count(a)", "np.int64(np.count_nonzero(a))"},
@@ -131,7 +136,9 @@ static void test_own_types(void)
         {"leaky(a)", MF_I8, MF_I8, "f64"}, {"sigmoid(a)", MF_I8, MF_I8, "f16"}, {"sigmoid(a)", MF_I16, MF_I8, "f32"},
         {"fma(a,a,a)", MF_F16, MF_I8, "f16"}, {"i64(a)", MF_F16, MF_I8, "i64"}, {"bf16(a)+b", MF_I64, MF_F32, "f32"},
         {"bool(a)", MF_F16, MF_I8, "bool"}, {"f8e5m2(a)", MF_F16, MF_I8, "f8e5m2"}, {"a-b", MF_BOOL, MF_BOOL, "i64"},
-        {"-a", MF_BOOL, MF_BOOL, "i64"}, {"sum(a>b)", MF_F32, MF_F32, "i64"}, {"a<<1", MF_U8, MF_U8, "u8"},
+        {"-a", MF_BOOL, MF_BOOL, "i64"}, {"sign(a)", MF_BOOL, MF_BOOL, "i64"}, {"relu(a)", MF_BOOL, MF_BOOL, "bool"},
+        {"popcount(a)", MF_BOOL, MF_BOOL, "i64"}, {"abs(a>b)", MF_F32, MF_F32, "bool"},
+        {"fma(a,a,b)", MF_BOOL, MF_BOOL, "f64"}, {"leaky(a)", MF_BOOL, MF_BOOL, "f64"}, {"sum(a>b)", MF_F32, MF_F32, "i64"}, {"a<<1", MF_U8, MF_U8, "u8"},
         {"a>>b", MF_I8, MF_I16, "i16"}, {"a//b", MF_I8, MF_I8, "i8"}, {"a%b", MF_F16, MF_I8, "f16"},
         {"a**b", MF_I8, MF_I8, "i8"}, {"a//b", MF_U64, MF_I64, "f64"}, {"sum(a)*0.5", MF_I8, MF_I8, "f64"},
         /* clang-format on */
@@ -326,6 +333,8 @@ static void test_reading(void)
         {"7//2", 3}, {"-7//2", -4}, {"-7%3", 2}, {"7/2", 3.5}, {"f32(0.1)", (double)0.1f},
         {"f16(0.1)", 0.0999755859375}, {"u8(300)", 44}, {"i8(200)", -56}, {"u8(300.5)", 255}, {"i32(-2.7)", -2},
         {"bool(0.5)", 1}, {"bool(a)+bool(b)", 1}, {"bool(a)*bool(0)", 0}, {"bool(a)-bool(b)", 0},
+        {"abs(bool(a))+abs(bool(b))", 1}, {"round(a>b)+9", 10}, {"relu(f32(a)>b)+(a<b)", 1}, {"bool(a)//bool(0)", 0},
+        {"bool(a)<<bool(b)", 2}, {"bool(a)**bool(0)", 1}, {"sign(bool(a))+sign(bool(b))", 2},
         {"popcount(i8(-1))", 8}, {"popcount(255)", 8}, {"~u8(a)", 248}, {"u8(u8(a)-u8(9))", 254},
         {"popcount(u8(a)-u8(9))", 7}, {"f16(f16(a)/f16(c))", 2.333984375},
         /* clang-format on */
@@ -384,6 +393,32 @@ static void test_mistakes(void)
     }
 }
 
+/* In a program whose locale writes 1,5 an expression's 1.5 is still 1.5, and 1,5 are two operands. */
+static void test_locale(void)
+{
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "nl_NL.UTF-8", "es_ES.UTF-8", "pt_BR.UTF-8",
+                                        "de_DE.utf8",  "fr_FR.utf8",  "de_DE",       "fr_FR",       "ru_RU.UTF-8"};
+    size_t n = 0;
+    while (n < sizeof names / sizeof names[0] && !setlocale(LC_ALL, names[n]))
+        n++;
+    if (n == sizeof names / sizeof names[0] || strcmp(localeconv()->decimal_point, ",") != 0) {
+        check_skip("numbers in a locale with a decimal comma", "there is no such locale here");
+        return;
+    }
+    static const struct {
+        const char *expression;
+        double want;
+    } cases[] = {{"1.5", 1.5}, {".25+0", 0.25}, {"1.5e2", 150}, {"max(1,5)", 5}, {"3.", 3}, {"pow(1.5,2)", 2.25}};
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        double y = -77;
+        mf_status status = value_of(cases[c].expression, &y);
+        CHECK_MSG(status == MF_OK && y == cases[c].want, "%s in locale %s: %s %g", cases[c].expression, names[n],
+                  status ? mf_error() : "", y);
+    }
+    CHECK(!strcmp(localeconv()->decimal_point, ","));
+    setlocale(LC_ALL, "C");
+}
+
 static void test_counts(void)
 {
     CHECK(mf_expression_outputs("a") == 1 && mf_expression_outputs("a;b ; c") == 3);
@@ -402,6 +437,7 @@ int main(void)
     test_integer_maps();
     test_reading();
     test_mistakes();
+    test_locale();
     test_counts();
     mf_device_close(cpu);
     return check_done("test_expr");

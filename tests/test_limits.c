@@ -79,12 +79,24 @@ static void test_products(void)
     int64_t shape[MF_MAX_RANK];
     int ndim = 0;
     CHECK(mf_fold_shape("ijk->kj", 1, &none, &ndim, shape) == MF_OK && ndim == 2 && shape[0] == most);
-    /* empty whatever the other sizes: no element, or a clear refusal */
-    plan_all(-1, "ijk->", "sum(a)", &none, &one);
-    plan_all(-1, "ijk->i", "sum(a)", &none, (DLTensor[]){mf_tensor(memory, MF_F32, DIMS(0))});
+    /* empty whatever the other sizes */
+    plan_all(MF_OK, "ijk->", "sum(a)", &none, &one);
+    plan_all(MF_OK, "ijk->i", "sum(a)", &none, (DLTensor[]){mf_tensor(memory, MF_F32, DIMS(0))});
+    plan_all(MF_OK, "ijk->ijk", "a+1", &none, &none);
+    plan_all(MF_OK, "ijk->kij", "sum(a)", &none, (DLTensor[]){mf_tensor(memory, MF_F32, DIMS(most, 0, most))});
+    plan_all(MF_ERROR_EMPTY, "ijk->", "mean(a)", &none, &one);
+    plan_all(MF_ERROR_OVERFLOW, "ijk->jk", "sum(a)", &none, (DLTensor[]){mf_tensor(memory, MF_F32, DIMS(most, most))});
+    DLTensor wide = mf_tensor(NULL, MF_F32, DIMS((int64_t)1 << 40, (int64_t)1 << 40, 0)), row = none;
+    row.shape = (int64_t[]){0};
+    row.ndim = 1;
+    plan_all(MF_OK, "ijk->", "sum(a)", &wide, &one);
+    plan_all(MF_OK, "ijk->k", "mean(a);argmax(a)", &wide, (DLTensor[]){row, row});
+    plan_all(MF_ERROR_OVERFLOW, "ijk->k", "sum(a)", &none, (DLTensor[]){mf_tensor(memory, MF_F32, DIMS(most))});
     memory[0] = 7;
-    mf_status status = mf_fold(cpu, "ijk->", "sum(a)", &none, &one);
-    CHECK((status == MF_OK && memory[0] == 0) || (status == MF_ERROR_OVERFLOW && memory[0] == 7));
+    CHECK(mf_fold(cpu, "ijk->", "sum(a)", &none, &one) == MF_OK && memory[0] == 0);
+    memory[0] = 7;
+    CHECK(mf_fold(cpu, "ijk->", "sum(a)", &wide, &one) == MF_OK && memory[0] == 0);
+    CHECK(mf_fold(cpu, "ijk->k", "mean(a)", &wide, &row) == MF_OK && memory[0] == 0);
 }
 
 /* ---- strides ---- */

@@ -69,6 +69,7 @@ static void test_shapes(void)
         {"(0i+j)->ij with i=3", "5", "3x5"}, {"(2i+j),(i+k)->jk with i=2", "6,4", "4x3"},
         /* one window gives a mode that another one needs */
         {"(i+j)(i+k)->ijk with j=2", "6x9", "5x2x5"}, {"(i+k)(i+j)->ijk with j=2", "9x6", "5x2x5"},
+        {"(S-u)(6u),->S", "1x9,", "2"}, {"(u-S)(6u)(2S),->uS", "9x9x5,", "2x3"}, {"(2S+u)(6u)->S", "10x13", "4"},
         /* settings that say what is known already */
         {"ij->i with i=2", "2x3", "2"}, {"ij->i with i=2,j=3", "2x3", "2"}, {"i->i with i=3,i=3", "3", "3"},
         /* the letters of the word itself */
@@ -190,6 +191,54 @@ static void test_sizes(void)
     }
 }
 
+/* Appends a random window over some of "ijkl" and a random extent. */
+static char *random_window(char *text, unsigned *state, int64_t *extent)
+{
+    int parts = 1 + (int)(rand_r(state) % 5 / 2), first = (int)(rand_r(state) % 4);
+    *text++ = '(';
+    for (int p = 0; p < parts; p++) {
+        int c = (int)(rand_r(state) % 9) - 2;
+        text += sprintf(text, "%s%d%c", c < 0 ? "-" : p ? "+" : "", abs(c), "ijkl"[(first + p) % 4]);
+    }
+    if (rand_r(state) % 2)
+        text += sprintf(text, "%+d", (int)(rand_r(state) % 9) - 4);
+    *extent = (int64_t)(rand_r(state) % 30);
+    return text + sprintf(text, ")");
+}
+
+/* The sizes that a fold into an output of mf_fold_shape's shape finds are the ones that mf_fold_shape found, in random
+ * strings whose windows give each other's sizes. */
+static void test_agreement(void)
+{
+    unsigned state = 20240607;
+    int agreed = 0;
+    struct modes *modes = malloc(sizeof *modes);
+    for (int n = 0; n < 20000; n++) {
+        char text[256], *at = text;
+        int64_t extent[4], shape[MF_MAX_RANK], alone[MF_MAX_MODES], with_output[MF_MAX_MODES];
+        int rank = 1 + (int)(rand_r(&state) % 4);
+        for (int d = 0; d < rank; d++)
+            at = random_window(at, &state, &extent[d]);
+        at += sprintf(at, "->");
+        for (const char *letter = "ijkl"; *letter; letter++)
+            if (memchr(text, *letter, (size_t)(at - text)) && rand_r(&state) % 2)
+                *at++ = *letter;
+        *at = 0;
+        DLTensor in = mf_tensor(NULL, MF_F32, rank, extent), out = mf_tensor(NULL, MF_F32, 0, shape);
+        if (!CHECK_MSG(mf_modes_parse(text, modes) == MF_OK, "%s: %s", text, mf_error()))
+            continue;
+        if (mf_modes_sizes(modes, &in, NULL, alone) != MF_OK)
+            continue;
+        agreed++;
+        CHECK(mf_fold_shape(text, 1, &in, &out.ndim, shape) == MF_OK);
+        mf_status status = mf_modes_sizes(modes, &in, &out, with_output);
+        CHECK_MSG(status == MF_OK && !memcmp(alone, with_output, sizeof *alone * (size_t)modes->mode_count),
+                  "%s: with its output, %s", text, status ? mf_error() : "other sizes");
+    }
+    CHECK_MSG(agreed > 2000, "only %d of the random strings have sizes", agreed);
+    free(modes);
+}
+
 static void test_counts(void)
 {
     CHECK(mf_modes_inputs("->") == 1 && mf_modes_inputs(",->") == 2 && mf_modes_inputs("i,j,k->ijk") == 3);
@@ -217,6 +266,7 @@ int main(void)
     test_shapes();
     test_mistakes();
     test_sizes();
+    test_agreement();
     test_counts();
     test_terms();
     return check_done("test_modes");

@@ -117,4 +117,8 @@ for _ in 1 2; do
     [ -n "$missing" ] || exit 0
     [ "$missing" != "$before" ] || break
 done
-tell "something is still missing"
+where=
+if grep -q '^ID=ubuntu' /etc/os-release 2>/dev/null; then
+    where=" (most of these are in Ubuntu's repository universe)"
+fi
+tell "something is still missing$where"

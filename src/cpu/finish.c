@@ -1,6 +1,8 @@
 /* Finishing: an expression over the reducers' results and operands with kept modes. */
 #include "finish.h"
 
+#include "../scalar.h"
+
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels)
 {
     const struct nest *nest = &problem->memory;
@@ -61,10 +63,25 @@ void mf_finish_start(struct finish *finish, const struct finish_plan *plan, cons
     set_counts(finish, all, group);
 }
 
+/* Outputs whose windows lie outside their tensors have the class's identity: min and max of short integers are to have
+ * their type's. */
+static void set_nothing(const struct finish *finish, int64_t n)
+{
+    const struct program *program = &finish->fold->problem.program;
+    for (int r = 0; r < program->reducer_count; r++) {
+        int64_t from, to, *result = finish->results.part[r][0];
+        if (mf_reducer_of_nothing(program, &program->reducer[r], &from, &to))
+            for (int64_t i = 0; i < n; i++)
+                result[i] = result[i] == from ? to : result[i];
+    }
+}
+
 void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t *counts)
 {
     const struct problem *problem = &finish->fold->problem;
     if (counts && problem->program.uses_count)
         set_counts(finish, counts, n);
+    if (problem->memory.window_count)
+        set_nothing(finish, n);
     mf_block_run(&finish->block, &finish->plan->out, finish->pointers->in, finish->pointers->out, o, n, finish->spare);
 }

@@ -21,27 +21,29 @@ static void start(struct runs *r, const struct nest *nest, int64_t f, int64_t n)
     }
 }
 
-/* Narrows first ... last to where offset + step * t, t = 0 ... n-1, lies in 0 ... extent-1. */
+/* Narrows first ... last to where offset + step * t, t = 0 ... n-1, lies in 0 ... extent-1. All of these values fit in
+ * 63 bits (layout.c), but not their differences: those are unsigned. */
 static void narrow(struct runs *r, const struct window *window)
 {
     int loops = r->nest->kept + r->nest->reduced;
-    int64_t offset = window->offset, step = loops ? window->step[loops - 1] : 0, low, high;
+    int64_t offset = window->offset, step = loops ? window->step[loops - 1] : 0;
+    uint64_t low, high;
     for (int l = 0; l < loops; l++)
         offset += window->step[l] * r->at[l];
+    uint64_t at = (uint64_t)offset, extent = (uint64_t)window->extent;
+    uint64_t stride = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
     if (step == 0) {
-        if (offset < 0 || offset >= window->extent)
-            r->last = r->first;
-        return;
-    }
-    if (step > 0) { /* smallest t with offset + step t >= 0, smallest with >= extent */
-        low = offset >= 0 ? 0 : (-offset + step - 1) / step;
-        high = offset >= window->extent ? 0 : (window->extent - offset + step - 1) / step;
+        low = 0;
+        high = offset >= 0 && offset < window->extent ? (uint64_t)r->n : 0;
+    } else if (step > 0) { /* smallest t with offset + step t >= 0, smallest with >= extent */
+        low = offset >= 0 ? 0 : (0 - at - 1) / stride + 1;
+        high = offset >= window->extent ? 0 : (extent - at - 1) / stride + 1;
     } else {
-        low = offset < window->extent ? 0 : (offset - window->extent) / -step + 1;
-        high = offset < 0 ? 0 : offset / -step + 1;
+        low = offset < window->extent ? 0 : (at - extent) / stride + 1;
+        high = offset < 0 ? 0 : at / stride + 1;
     }
-    r->first = low > r->first ? low : r->first;
-    r->last = high < r->last ? high : r->last;
+    r->first = low > (uint64_t)r->first ? (int64_t)(low < (uint64_t)r->n ? low : (uint64_t)r->n) : r->first;
+    r->last = high < (uint64_t)r->last ? (int64_t)high : r->last;
     if (r->last < r->first)
         r->last = r->first;
 }
@@ -90,8 +92,8 @@ void mf_window_gather(const struct nest *nest, int input, int item, const char *
         for (int l = 0; l < loops; l++)
             offset += nest->in[input][l] * r.at[l];
         memset(to, 0, (size_t)(r.n * item));
-        const char *from = (const char *)((uintptr_t)base + (uintptr_t)(offset * item));
         for (int64_t i = r.first; i < r.last; i++)
-            memcpy(to + i * item, from + i * step, (size_t)item);
+            memcpy(to + i * item, (const char *)((uintptr_t)base + (uintptr_t)(offset * item + i * step)),
+                   (size_t)item);
     }
 }

@@ -32,7 +32,6 @@ step "install" "$cmake" --install "$build" --prefix "$work/first"
 mv "$work/first" "$work/prefix"
 prefix=$work/prefix
 [ ! -e "$build/cli/modefold" ] || step "the command is installed" test -x "$prefix/bin/modefold"
-[ ! -e "$source/docs/modefold.1" ] || step "the manual is installed" test -r "$prefix/share/man/man1/modefold.1"
 
 example=
 for file in "$source"/examples/*.c; do
@@ -51,6 +50,8 @@ cd "$work/stranger" || exit 1
 pc=$(find "$prefix" -name modefold.pc)
 libdir=$(dirname "$(dirname "$pc")")
 version=$(sed -n 's/^Version: //p' "$pc")
+step "the installed manual has the version $version" \
+    grep -q "^\.TH MODEFOLD 1 \"\" \"modefold $version\" " "$prefix/share/man/man1/modefold.1"
 if command -v pkg-config >/dev/null 2>&1; then
     export PKG_CONFIG_PATH="$libdir/pkgconfig"
     step "pkg-config's version" test "$(pkg-config --modversion modefold)" = "$version"
