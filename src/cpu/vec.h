@@ -7,6 +7,8 @@
  *   vload vstore vsplat vselect       any address
  *   vload_part vstore_part            only the first m elements; the rest of a load comes from a fill vector
  *   vmin vmax                         a NaN sticks
+ *   vabove                            a > b ? a : b
+ *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...
  *   vbits                             one bit a lane of a mask
