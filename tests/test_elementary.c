@@ -204,6 +204,30 @@ static void errors_f64(const struct function *f)
     report(f->name, worst, f->bound + slack);
 }
 
+/* exp_below, in units of 2^-24 or 2^-53 of the result, 1.3 |x| of them left out. */
+static void errors_below(void)
+{
+    struct worst worst32 = {0, 0, 0}, worst64 = {0, 0, 0};
+    for (uint32_t u = 0x80000000u; u < mf_f32_bits(-87.0f); u += 97) {
+        float x = mf_bits_f32(u);
+        double want = exp(x);
+        note(&worst32, fabs(mf_exp_below_f32(x) - want) / want * 0x1p24 + 1.3 * x, x, 0);
+    }
+    for (int i = 0; i < 1000000; i++) {
+        double x = -uniform(0, i % 2 ? 2 : 708);
+        long double want = expl(x);
+        note(&worst64, (double)(fabsl(mf_exp_below_f64(x) - want) / want * 0x1p53L) + 1.3 * x, x, 0);
+    }
+    report("below f32", worst32, 2.0);
+    report("below f64", worst64, 2.0 + 2 * slack);
+    CHECK(mf_exp_below_f32(0.0f) == 1.0f && mf_exp_below_f32(-0.0f) == 1.0f);
+    CHECK(mf_exp_below_f64(0.0) == 1.0 && mf_exp_below_f64(-0.0) == 1.0);
+    CHECK(mf_exp_below_f32(-INFINITY) == mf_exp_below_f32(-87.0f));
+    CHECK(mf_exp_below_f32(NAN) == mf_exp_below_f32(-87.0f));
+    CHECK(mf_exp_below_f64(-INFINITY) == mf_exp_below_f64(-708.0));
+    CHECK(mf_exp_below_f64(NAN) == mf_exp_below_f64(-708.0));
+}
+
 /* ---- pow ---- */
 
 static void errors_pow(void)
@@ -374,6 +398,7 @@ int main(void)
         errors_f32(&functions[i]);
         errors_f64(&functions[i]);
     }
+    errors_below();
     errors_pow();
     same_bits();
     return check_done("test_elementary");

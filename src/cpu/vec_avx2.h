@@ -6,6 +6,8 @@
 
 #include "vec.h"
 
+#define vkeep(v) __asm__("" : "+x"(v))
+
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
 {
     return (vec_i8)_mm256_min_epi8((__m256i)a, (__m256i)b);
@@ -70,6 +72,16 @@ static inline vec_u32 vmax_u32(vec_u32 a, vec_u32 b)
 #define vmax_i64 vgreater_i64
 #define vmin_u64 vlesser_u64
 #define vmax_u64 vgreater_u64
+
+static inline vec_f32 vabove_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm256_max_ps((__m256)a, (__m256)b);
+}
+
+static inline vec_f64 vabove_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
 
 /* VMINPS and VMAXPS give b when either is NaN; or-ing in the mask of a's NaNs (all ones is a NaN) mends the rest. */
 static inline vec_f32 vmin_f32(vec_f32 a, vec_f32 b)

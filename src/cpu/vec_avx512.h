@@ -6,6 +6,8 @@
 
 #include "vec.h"
 
+#define vkeep(v) __asm__("" : "+v"(v))
+
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
 {
     return (vec_i8)_mm512_min_epi8((__m512i)a, (__m512i)b);
@@ -84,6 +86,16 @@ static inline vec_u64 vmin_u64(vec_u64 a, vec_u64 b)
 static inline vec_u64 vmax_u64(vec_u64 a, vec_u64 b)
 {
     return (vec_u64)_mm512_max_epu64((__m512i)a, (__m512i)b);
+}
+
+static inline vec_f32 vabove_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm512_max_ps((__m512)a, (__m512)b);
+}
+
+static inline vec_f64 vabove_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm512_max_pd((__m512d)a, (__m512d)b);
 }
 
 /* VMINPS and VMAXPS give b when either is NaN: lanes where a is NaN keep a. */

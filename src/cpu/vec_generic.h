@@ -17,6 +17,10 @@
 #define vmax_f32 vgreater_f32
 #define vmin_f64 vlesser_f64
 #define vmax_f64 vgreater_f64
+#define vabove_f32 vabove_plain_f32
+#define vabove_f64 vabove_plain_f64
+
+#define vkeep(v) ((void)(v))
 
 #include "vec_plain.h"
 

@@ -6,6 +6,8 @@
 
 #include "vec.h"
 
+#define vkeep(v) __asm__("" : "+x"(v))
+
 #define vmin_i8 vlesser_i8
 #define vmax_i8 vgreater_i8
 #define vmin_u16 vlesser_u16
@@ -29,6 +31,16 @@ static inline vec_i16 vmin_i16(vec_i16 a, vec_i16 b)
 static inline vec_i16 vmax_i16(vec_i16 a, vec_i16 b)
 {
     return (vec_i16)_mm_max_epi16((__m128i)a, (__m128i)b);
+}
+
+static inline vec_f32 vabove_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm_max_ps((__m128)a, (__m128)b);
+}
+
+static inline vec_f64 vabove_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm_max_pd((__m128d)a, (__m128d)b);
 }
 
 /* MINPS and MAXPS give b when either is NaN; or-ing in the mask of a's NaNs (all ones is a NaN) mends the rest. */
