@@ -87,9 +87,13 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     else if (reducer->kind == RED_LSE)
         k->lse[reducer->cls].chain(a, b, at, count, n, next);
     else
-        for (int64_t row = 0; row < count; row += FEW_ROWS)
+        for (int64_t row = 0; row < count; row += FEW_ROWS) {
+            const void *const *after = row + 2 * FEW_ROWS <= count ? at + row + FEW_ROWS
+                                       : row + FEW_ROWS < count    ? NULL
+                                                                   : next;
             k->moments[reducer->cls].chain(a, b, at + row, count - row < FEW_ROWS ? count - row : FEW_ROWS, n, row,
-                                           NULL);
+                                           after);
+        }
 }
 
 /* The first rows of a lane (or sequence) that is read after this one: elements e, e+gap ... below end; null if there
@@ -263,13 +267,15 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
+            const void *ahead[FEW_ROWS];
+            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, ahead);
             find_rows(c, r, e + done, count, 1, x);
             if (!done) {
                 memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
                 memset(to[1], 0, (size_t)c->width * 4);
             }
             c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(to[0], (int32_t *)(void *)to[1], x, count,
-                                                                           c->width, (int32_t)done, NULL);
+                                                                           c->width, (int32_t)done, next);
         }
     }
 }

@@ -36,6 +36,18 @@ MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
 }
 
+/* The same along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
+ * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. */
+enum { ROW_AHEAD_BYTES = 1024 };
+MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_t n, int64_t bytes)
+{
+    const int64_t distance = n < ROW_AHEAD_BYTES ? n : ROW_AHEAD_BYTES;
+    if (i + distance < n)
+        ahead(row, i + distance, bytes);
+    else if (next)
+        ahead(next, i + distance - n, bytes);
+}
+
 #define NAME i8
 #define TYPE int8_t
 #define MASK i8
