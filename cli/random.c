@@ -18,6 +18,7 @@ struct sketch {
     struct problem_line *line;
     int reduces; /* the expression has reducers */
     int plain;   /* what most people do: one operand, every mode once, reducers straight on it */
+    int pair;    /* no reducer, one operation on two operands of the output's float type */
     int modes;
     int64_t size[SKETCH_MODES];
     int kept[SKETCH_MODES], has_plain[SKETCH_MODES]; /* some operand has it as a plain letter */
@@ -94,6 +95,7 @@ static void choose_modes(struct sketch *s)
     int order[SKETCH_MODES];
     s->reduces = percent(s, 78);
     s->plain = s->reduces && percent(s, 35);
+    s->pair = !s->reduces && percent(s, 35);
     s->modes = throw_mode_count(s);
     int64_t room = throw_terms(s);
     for (int m = 0; m < s->modes; m++) {
@@ -151,7 +153,7 @@ static void choose_operands(struct sketch *s)
             add_plain(s, 0, m);
         return;
     }
-    int full = counts[below(s, 10)], extra = s->reduces && percent(s, 30) ? 1 + below(s, 2) : 0;
+    int full = s->pair ? 2 : counts[below(s, 10)], extra = s->reduces && percent(s, 30) ? 1 + below(s, 2) : 0;
     s->operands = full + extra;
     for (int i = 0; i < s->operands; i++) {
         s->finish_only[i] = i >= full;
@@ -194,7 +196,7 @@ static void make_window(struct sketch *s, int i, int d)
 
 static void choose_windows(struct sketch *s)
 {
-    if (!s->modes || s->plain || !percent(s, 18))
+    if (!s->modes || s->plain || s->pair || !percent(s, 18))
         return;
     for (int n = 1 + below(s, 2); n > 0; n--) {
         int i = below(s, s->operands);
@@ -279,8 +281,8 @@ static void set_type(struct problem_tensor *t, DLDataType dtype)
 
 static void choose_inputs(struct sketch *s)
 {
-    DLDataType same = throw_type(s);
-    int mixed = percent(s, 40);
+    DLDataType same = s->pair ? mf_dtype(percent(s, 50) ? MF_F32 : MF_F64) : throw_type(s);
+    int mixed = !s->pair && percent(s, 40);
     for (int i = 0; i < s->operands; i++) {
         struct problem_tensor *t = &s->line->tensor[i];
         set_type(t, mixed ? throw_type(s) : same);
@@ -297,6 +299,8 @@ static DLDataType throw_output_type(struct sketch *s, enum value_kind kind)
 {
     static const mf_type floats[4] = {MF_F32, MF_F32, MF_F64, MF_F16};
     static const mf_type integers[4] = {MF_I64, MF_I32, MF_U8, MF_I64};
+    if (s->pair)
+        return s->line->tensor[0].dtype;
     if (percent(s, 35))
         return throw_type(s);
     if (percent(s, 40))
@@ -413,10 +417,23 @@ static void describe_operands(const struct sketch *s, struct expr_maker *m)
     }
 }
 
+static void choose_pair(struct sketch *s)
+{
+    static const char *const forms[] = {"a+b",      "a-b",      "b-a",   "a*b",   "a/b",
+                                        "min(a,b)", "max(b,a)", "a+b*2", "a*b+b", "3-b*a"};
+    snprintf(s->line->expression, sizeof s->line->expression, "%s", forms[below(s, 10)]);
+    s->line->output_count = 1;
+    choose_output(s, 0, KIND_FLOAT);
+}
+
 static void choose_expression(struct sketch *s)
 {
     static const int counts[12] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 5};
     struct expr_maker m;
+    if (s->pair) {
+        choose_pair(s);
+        return;
+    }
     memset(&m, 0, sizeof m);
     m.dice = &s->dice;
     m.text = s->line->expression;
