@@ -351,11 +351,15 @@ static int reduce_sum(struct program *program, enum fold fold, int arg)
 
 static int reduce_mean(struct program *program, int arg)
 {
-    enum dtype type;
-    arg = float_arg(&program->map, arg, &type);
-    if (arg < 0)
-        return -1;
-    int sum = reduce_sum(program, FOLD_SUM, arg);
+    enum dtype type = program->map.node[arg].dtype;
+    int sum;
+    if (!mf_cls_is_float(mf_dtypes[type].cls) && mf_dtypes[type].size <= 4) { /* the sum is exact, and faster */
+        sum = reduce_sum(program, FOLD_SUM, arg);
+        sum = sum < 0 ? -1 : float_arg(&program->finish, sum, &type);
+    } else {
+        arg = float_arg(&program->map, arg, &type);
+        sum = arg < 0 ? -1 : reduce_sum(program, FOLD_SUM, arg);
+    }
     return finish_map(program, OP_div, sum, count_node(program, sum, 0));
 }
 

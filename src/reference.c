@@ -144,7 +144,8 @@ static void reduce_all(const struct mf_plan *plan, const struct pointers *pointe
         if (reducer->kind == RED_ARG)
             result[1].i64 = state.n;
         int64_t from, to;
-        if (mf_reducer_of_nothing(program, reducer, &from, &to) && result[0].i64 == from)
+        if (plan->problem.memory.window_count && mf_reducer_of_nothing(program, reducer, &from, &to) &&
+            result[0].i64 == from)
             result[0].i64 = to;
     }
 }
