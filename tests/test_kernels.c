@@ -102,7 +102,7 @@ static void *guard_last(struct guarded g, int64_t elements, int bytes)
     return g.start + g.bytes - (size_t)(elements * bytes);
 }
 
-static struct guarded in_pages, out_pages, out2_pages;
+static struct guarded in_pages, in2_pages, out_pages, out2_pages;
 static union value *loaded; /* MAX_ELEMENTS */
 
 enum { MAX_ELEMENTS = 32 * 4608, TRIALS = 60 };
@@ -198,6 +198,122 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
             i++;
         if (!CHECK_MSG(i == c.n, "%s chain %s %s: column %ld of %ld, count %ld", isa, fold_name[op], name_of(t),
                        (long)i, (long)c.n, (long)c.count))
+            return;
+    }
+}
+
+/* Two lanes of 2, 4 or 8 rows. */
+static void test_fold_joined(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
+{
+    const struct type plain = {.cls = t.cls};
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        struct chain c = random_chain(t, trial);
+        const int64_t half = c.count >= 16 ? 8 : c.count >= 8 ? 4 : 2;
+        if (c.count < 4)
+            continue;
+        void *out = guard_last(out_pages, c.n, cls_bytes[t.cls]);
+        fold->joined(out, c.x, c.x + half, half, c.n, c.count >= 4 * half ? c.x + 2 * half : NULL);
+        int64_t i = 0;
+        for (; i < c.n; i++) {
+            union value v = loaded[i], w = loaded[half * c.n + i];
+            for (int64_t k = 1; k < half; k++) {
+                v = combine(op, t.cls, v, loaded[k * c.n + i]);
+                w = combine(op, t.cls, w, loaded[(half + k) * c.n + i]);
+            }
+            if (!same(t.cls, load(plain, out, i), combine(op, t.cls, v, w), 0))
+                break;
+        }
+        if (!CHECK_MSG(i == c.n, "%s joined %s %s: column %ld of %ld, two of %ld", isa, fold_name[op], name_of(t),
+                       (long)i, (long)c.n, (long)half))
+            return;
+    }
+}
+
+static int is_canonical(enum cls cls, union value v)
+{
+    if (cls == CLS_F32)
+        return !isnan(v.f32) || v.u64 << 32 == (uint64_t)0x7fc00000 << 32;
+    return !isnan(v.f64) || v.u64 == UINT64_C(0x7ff8000000000000);
+}
+
+static void test_fold_runs(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
+{
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const int64_t n = random_length(trial), run = (int64_t)2 << random_to(0, 6);
+        const enum runs_final final = (enum runs_final)random_to(RUNS_STATES, RUNS_PLUS_ZERO);
+        void *x = guard_last(in_pages, n + run - 1, bytes_of(t)), *out = guard_last(out_pages, n, bytes_of(t));
+        fill_random(t, x, n + run - 1);
+        for (int64_t i = 0; i < n + run - 1; i++)
+            loaded[i] = load(t, x, i);
+        fold->runs(out, x, n, run, final);
+        int64_t i = 0;
+        for (; i < n; i++) {
+            union value want = fold_tile(op, t.cls, loaded + i, run), got = load(t, out, i);
+            if (final == RUNS_PLUS_ZERO && t.cls == CLS_F32)
+                want.f32 += 0;
+            else if (final == RUNS_PLUS_ZERO)
+                want.f64 += 0;
+            if (!same(t.cls, got, want, op == FOLD_MIN || op == FOLD_MAX) ||
+                (final != RUNS_STATES && !is_canonical(t.cls, got)))
+                break;
+        }
+        if (!CHECK_MSG(i == n, "%s runs of %ld, %s %s: %ld of %ld, final %d", isa, (long)run, fold_name[op], name_of(t),
+                       (long)i, (long)n, final))
+            return;
+    }
+}
+
+static union value pair_of(enum pair pair, enum cls cls, union value a, union value b)
+{
+    switch (pair) {
+    case PAIR_ADD:
+        return combine(FOLD_SUM, cls, a, b);
+    case PAIR_MUL:
+        return combine(FOLD_PROD, cls, a, b);
+    case PAIR_MIN:
+    case PAIR_MAX:
+        return combine(pair == PAIR_MIN ? FOLD_MIN : FOLD_MAX, cls, a, b);
+    default:
+        break;
+    }
+    if (cls == CLS_F32)
+        a.f32 = pair == PAIR_SUB ? a.f32 - b.f32 : a.f32 / b.f32;
+    else
+        a.f64 = pair == PAIR_SUB ? a.f64 - b.f64 : a.f64 / b.f64;
+    return a;
+}
+
+static void test_pair(const char *isa, pair_fn *kernel, enum pair pair, enum cls cls)
+{
+    const struct type t = {.cls = cls};
+    const int bytes = cls_bytes[cls];
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        struct pair_rows r = {.n = random_length(trial), .past_cache = (int)random_to(0, 1)};
+        const int64_t units = random_to(1, 3);
+        r.rows = random_to(1, r.n > 300 ? 3 : 20);
+        r.x_unit = (int)(units & 1), r.y_unit = (int)(units >> 1);
+        r.x_once = (int)random_to(0, 1), r.y_once = (int)random_to(0, 1);
+        r.x_pitch = random_to(0, 1) ? (r.x_unit ? r.n + random_to(0, 3) : 1) : 0;
+        r.y_pitch = random_to(0, 1) ? (r.y_unit ? r.n : 1) : 0;
+        r.out_pitch = r.n + (random_to(0, 1) ? 0 : random_to(0, 20));
+        const int64_t all_x = (r.rows - 1) * r.x_pitch + (r.x_unit ? r.n : 1);
+        const int64_t all_y = (r.rows - 1) * r.y_pitch + (r.y_unit ? r.n : 1);
+        char *x = guard_last(in_pages, all_x, bytes), *y = guard_last(in2_pages, all_y, bytes);
+        char *out = guard_last(out_pages, (r.rows - 1) * r.out_pitch + r.n, bytes);
+        fill_random(t, x, all_x);
+        fill_random(t, y, all_y);
+        kernel(out, x, y, &r);
+        int64_t i = 0;
+        for (; i < r.rows * r.n; i++) {
+            const int64_t row = i / r.n, e = i % r.n;
+            const union value a = load(t, x, row * r.x_pitch + e * r.x_unit);
+            const union value b = load(t, y, row * r.y_pitch + e * r.y_unit);
+            const union value got = load(t, out, row * r.out_pitch + e);
+            if (!same(cls, got, pair_of(pair, cls, a, b), pair >= PAIR_MIN) || !is_canonical(cls, got))
+                break;
+        }
+        if (!CHECK_MSG(i == r.rows * r.n, "%s pair %d %s: %ld of %ld rows of %ld, units %d %d", isa, pair,
+                       cls_name[cls], (long)i, (long)r.rows, (long)r.n, r.x_unit, r.y_unit))
             return;
     }
 }
@@ -360,12 +476,18 @@ static void test_isa(void (*fill)(struct kernels *))
                 const struct type t = {.cls = (enum cls)c};
                 test_fold_rows(k.name, &k.fold[op][c], (enum fold)op, t);
                 test_fold_chain(k.name, &k.fold[op][c], (enum fold)op, t);
+                if (k.fold[op][c].joined != NULL)
+                    test_fold_joined(k.name, &k.fold[op][c], (enum fold)op, t);
+                if (k.fold[op][c].runs != NULL)
+                    test_fold_runs(k.name, &k.fold[op][c], (enum fold)op, t);
             }
         for (int d = 0; d < DT_COUNT; d++)
             if (k.fold_from[op][d].rows != NULL) {
                 const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
                 test_fold_rows(k.name, &k.fold_from[op][d], (enum fold)op, t);
                 test_fold_chain(k.name, &k.fold_from[op][d], (enum fold)op, t);
+                if (k.fold_from[op][d].joined != NULL)
+                    test_fold_joined(k.name, &k.fold_from[op][d], (enum fold)op, t);
             }
     }
     for (int c = CLS_F32; c <= CLS_F64; c++)
@@ -375,6 +497,9 @@ static void test_isa(void (*fill)(struct kernels *))
                 test_state_chain(k.name, &k, (enum cls)c, is_lse);
                 test_state_merge(k.name, &k, (enum cls)c, is_lse);
             }
+    for (int pair = 0; pair < PAIR_COUNT; pair++)
+        for (int c = CLS_F32; c <= CLS_F64; c++)
+            test_pair(k.name, k.pair[pair][c], (enum pair)pair, (enum cls)c);
     for (int which = 0; which < 2; which++)
         for (int c = 0; c < CLS_COUNT; c++)
             if (k.arg[which][c].rows != NULL) {
@@ -386,7 +511,8 @@ static void test_isa(void (*fill)(struct kernels *))
 int main(void)
 {
     in_pages = guard_create(MAX_ELEMENTS * 8);
-    out_pages = guard_create(4096 * 8);
+    in2_pages = guard_create(MAX_ELEMENTS * 8);
+    out_pages = guard_create(3 * 4608 * 8);
     out2_pages = guard_create(4096 * 8);
     loaded = malloc(MAX_ELEMENTS * sizeof *loaded);
     if (loaded == NULL)
