@@ -226,7 +226,9 @@ static int64_t choose_extent(struct sketch *s, int i, struct term *t)
         return high - low + 1 + (percent(s, 20) ? below(s, 3) : 0);
     }
     int64_t extent = high + 1 - below(s, 4);
-    if (low < 0 || extent <= high)
+    int far = percent(s, 15) ? below(s, 61) - 30 : 0; /* so far that some outputs have no element inside */
+    t->offset += far;
+    if (low + far < 0 || extent <= high + far)
         s->checked[i] = 1;
     return extent > 0 ? extent : 1;
 }

@@ -73,16 +73,16 @@ static __int128 divide_down(__int128 a, __int128 b)
     return -divide_up(-a, b);
 }
 
-/* The least x from first on with stride * x = target modulo g, where all of a period of x have: so that a search does not
- * try every x of a long range. gcd(stride, g) divides target. */
+/* The least x from first on with stride * x = target modulo g, and the period with which others follow: a search need
+ * not try every x of a long range. gcd(stride, g) divides target. */
 static __int128 first_fitting(int64_t stride, __int128 target, int64_t g, __int128 first, __int128 *period)
 {
     *period = 1;
     if (!g)
         return first; /* nothing follows: the range has one x */
     int64_t d = gcd(stride, g), m = g / d;
-    __int128 a = (stride / d % m + m) % m, b = m, u = 1, v = 0; /* Euclid's algorithm: u becomes a's inverse modulo m */
-    while (b) {
+    __int128 a = (stride / d % m + m) % m, b = m, u = 1, v = 0;
+    while (b) { /* Euclid's algorithm: u becomes a's inverse modulo m */
         __int128 q = a / b, t = a - q * b;
         a = b;
         b = t;

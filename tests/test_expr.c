@@ -138,7 +138,8 @@ static void test_own_types(void)
         {"bool(a)", MF_F16, MF_I8, "bool"}, {"f8e5m2(a)", MF_F16, MF_I8, "f8e5m2"}, {"a-b", MF_BOOL, MF_BOOL, "i64"},
         {"-a", MF_BOOL, MF_BOOL, "i64"}, {"sign(a)", MF_BOOL, MF_BOOL, "i64"}, {"relu(a)", MF_BOOL, MF_BOOL, "bool"},
         {"popcount(a)", MF_BOOL, MF_BOOL, "i64"}, {"abs(a>b)", MF_F32, MF_F32, "bool"},
-        {"fma(a,a,b)", MF_BOOL, MF_BOOL, "f64"}, {"leaky(a)", MF_BOOL, MF_BOOL, "f64"}, {"sum(a>b)", MF_F32, MF_F32, "i64"}, {"a<<1", MF_U8, MF_U8, "u8"},
+        {"fma(a,a,b)", MF_BOOL, MF_BOOL, "f64"}, {"leaky(a)", MF_BOOL, MF_BOOL, "f64"},
+        {"sum(a>b)", MF_F32, MF_F32, "i64"}, {"a<<1", MF_U8, MF_U8, "u8"},
         {"a>>b", MF_I8, MF_I16, "i16"}, {"a//b", MF_I8, MF_I8, "i8"}, {"a%b", MF_F16, MF_I8, "f16"},
         {"a**b", MF_I8, MF_I8, "i8"}, {"a//b", MF_U64, MF_I64, "f64"}, {"sum(a)*0.5", MF_I8, MF_I8, "f64"},
         /* clang-format on */
