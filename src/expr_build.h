@@ -4,6 +4,10 @@
 
 #include "expr.h"
 
+/* A node without arguments, all else zero. */
+struct node mf_node_blank(enum op op, enum cls cls, enum dtype type);
+/* The node's place in the pool: an equal one's where there is one. */
+int mf_node_add(struct pool *pool, struct node node);
 int mf_node_operand(struct pool *pool, int index, enum dtype type);
 int mf_node_integer(struct pool *pool, int64_t value);
 int mf_node_real(struct pool *pool, double value);
@@ -15,6 +19,8 @@ int mf_node_cast(struct pool *pool, int node, enum dtype type);
 int mf_node_truth(struct pool *pool, int node);
 /* A map with its operands converted as NumPy does. Errors: MF_ERROR_TYPE. */
 int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count);
+
+/* expr_reduce.c */
 
 /* A call of reducer `name` on map nodes: adds what it needs to program->reducer and gives the finish node. -2: no such
  * reducer. */

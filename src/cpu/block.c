@@ -199,12 +199,12 @@ void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, 
 void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *problem, const struct kernels *kernels)
 {
     const struct program *program = &problem->program;
-    int64_t bytes = 0;
+    int64_t bytes = mf_dtypes[problem->out_type[0]].size;
     outputs->count = problem->output_count;
     for (int k = 0; k < problem->output_count; k++) {
         outputs->node[k] = program->output[k];
         outputs->type[k] = problem->out_type[k];
-        bytes += mf_dtypes[problem->out_type[k]].size;
+        bytes += k > 0 ? mf_dtypes[problem->out_type[k]].size : 0;
     }
     outputs->stream = problem->kept_total > MF_STREAM_BYTES / bytes;
     const struct node *root = &program->finish.node[program->output[0]];

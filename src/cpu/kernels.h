@@ -75,8 +75,8 @@ struct arg_kernels {
                   const void *const *next);
 };
 
-/* rows rows of n elements; elements of out follow each other in a row, an operand's do where its unit is 1, and where it
- * is 0 one element serves the whole row. Pitches: elements from one row to the next. */
+/* rows rows of n elements; elements of out follow each other in a row, an operand's do where its unit is 1, and where
+ * it is 0 one element serves the whole row. Pitches: elements from one row to the next. */
 struct pair_rows {
     int64_t rows, n, out_pitch, x_pitch, y_pitch;
     int x_unit, y_unit;

@@ -2,8 +2,8 @@
  * float type: the everyday broadcast.
  *
  * Elements go from memory to memory in one pass of one kernel. A tile is a number of rows of the last loop (or a part
- * of one) small enough that what several rows share stays in the nearest caches; where rows start is counted on from tile
- * to tile, without divisions.
+ * of one) small enough that what several rows share stays in the nearest caches; where rows start is counted on from
+ * tile to tile, without divisions.
  * Cost: each operand's elements once as far as the caches reach, the output's once, past the cache when it is large. */
 #include "cpu.h"
 #include "tiling.h"
@@ -100,7 +100,8 @@ static void add_dim(const struct mf_plan *plan, int l, int64_t size, int64_t chu
     mf_tiling_add(&data->tiling, size, chunk, stride);
 }
 
-/* Whether all rows read the same elements of an operand: parts of rows that leave it in the nearest cache are better. */
+/* Whether all rows read the same elements of an operand: parts of rows that leave it in the nearest cache are
+ * better. */
 static int shares_row(const struct mf_plan *plan)
 {
     int last = plan->problem.memory.kept - 1, shares = 0;
