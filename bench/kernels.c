@@ -96,16 +96,21 @@ struct job {
     int64_t n, count;
 };
 
+/* A thousand rows a call, as the solvers do: results stay in the nearest cache. */
 static void pass_rows(const struct job *j, int64_t rows)
 {
-    if (j->what == ROWS)
-        j->fold->rows(out1, data, rows, j->n, j->n);
-    else if (j->what == MOMENTS_ROWS)
-        j->k->moments[j->which].rows(out1, out2, data, rows, j->n, j->n);
-    else if (j->what == LSE_ROWS)
-        j->k->lse[j->which].rows(out1, out2, data, rows, j->n, j->n);
-    else
-        j->k->arg[j->which][j->cls].rows(out1, (int64_t *)(void *)out2, data, rows, j->n, j->n);
+    for (int64_t r = 0; r < rows; r += 1024) {
+        const int64_t here = rows - r < 1024 ? rows - r : 1024;
+        const char *const x = data + r * j->n * j->bytes;
+        if (j->what == ROWS)
+            j->fold->rows(out1, x, here, j->n, j->n);
+        else if (j->what == MOMENTS_ROWS)
+            j->k->moments[j->which].rows(out1, out2, x, here, j->n, j->n);
+        else if (j->what == LSE_ROWS)
+            j->k->lse[j->which].rows(out1, out2, x, here, j->n, j->n);
+        else
+            j->k->arg[j->which][j->cls].rows(out1, (int64_t *)(void *)out2, x, here, j->n, j->n);
+    }
 }
 
 /* The data as count rows of length elements, taken n columns at a time. */

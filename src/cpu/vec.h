@@ -16,6 +16,9 @@
  *   vwiden                            half a vector to one of integers twice as wide (and bf16 to float)
  *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
  *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
+ *   vload_pieces(p, step, bytes)      16 (32, 64) bytes at p, p + step ..., as one vector; bytes is a constant
+ *   vload_words(p, step)              8 bytes at p, p + step ..., 0 < step <= 8; may read 16 at each
+ *   vsum_bytes vpair_sum_i16          sums of 8 bytes, of 2 16-bit integers
  */
 #ifndef MF_CPU_VEC_H
 #define MF_CPU_VEC_H
@@ -46,6 +49,18 @@ MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_
         ahead(row, i + distance, bytes);
     else if (next)
         ahead(next, i + distance - n, bytes);
+}
+
+/* AHEAD_BYTES of data after element i of a row is a place i < edge ? near : far bytes away. */
+struct ahead {
+    int64_t near, far, edge;
+};
+
+/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. */
+static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
+{
+    const int64_t later = AHEAD_BYTES / size, rows = later / n, gap = (pitch - n) * size;
+    return (struct ahead){AHEAD_BYTES + rows * gap, AHEAD_BYTES + (rows + 1) * gap, n - later % n};
 }
 
 #define NAME i8

@@ -237,6 +237,22 @@ static inline vec_u64 vload_long_u32(const uint32_t *p)
     return vwiden_u32(vload_half_u32(p));
 }
 
+MF_INLINE vec_u8 vload_pieces(const void *p, int64_t step, int bytes)
+{
+    if (bytes == 32)
+        return vload_u8(p);
+    const __m128i second = _mm_loadu_si128((const void *)((const char *)p + step));
+    return (vec_u8)_mm256_inserti128_si256(_mm256_castsi128_si256(_mm_loadu_si128(p)), second, 1);
+}
+
+/* A piece of 16 bytes has two words. */
+static inline vec_u64 vload_words(const void *p, int64_t step)
+{
+    const __m128i second = _mm_set1_epi64x(0x0706050403020100 + step * 0x0101010101010101);
+    const __m128i index = _mm_unpacklo_epi64(_mm_set1_epi64x(0x0706050403020100), second);
+    return (vec_u64)_mm256_shuffle_epi8((__m256i)vload_pieces(p, 2 * step, 16), _mm256_broadcastsi128_si256(index));
+}
+
 /* The first m of half a vector, m < 8, as overlapping loads of 8 or 4 bytes; then zeros. */
 static inline vec_half_u16 vload_few_half_u16(const uint16_t *p, int64_t m)
 {
@@ -290,6 +306,16 @@ static inline vec_f32 vload_part_f16(const uint16_t *p, int64_t m, vec_f32 fill)
 static inline vec_f32 vload_part_bf16(const uint16_t *p, int64_t m, vec_f32 fill)
 {
     return vfill_after_f32(vwiden_bf16(vload_few_half_u16(p, m)), m, fill);
+}
+
+static inline vec_u64 vsum_bytes(vec_u8 v)
+{
+    return (vec_u64)_mm256_sad_epu8((__m256i)v, _mm256_setzero_si256());
+}
+
+static inline vec_i32 vpair_sum_i16(vec_i16 v)
+{
+    return (vec_i32)_mm256_madd_epi16((__m256i)v, _mm256_set1_epi16(1));
 }
 
 #endif

@@ -239,6 +239,28 @@ static inline vec_u64 vload_long_u32(const uint32_t *p)
     return vwiden_u32(vload_half_u32(p));
 }
 
+MF_INLINE vec_u8 vload_pieces(const void *p, int64_t step, int bytes)
+{
+    const char *const at = p;
+    if (bytes == 64)
+        return vload_u8(p);
+    if (bytes == 32)
+        return (vec_u8)_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256(p)),
+                                          _mm256_loadu_si256((const void *)(at + step)), 1);
+    __m512i v = _mm512_castsi128_si512(_mm_loadu_si128(p));
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + step)), 1);
+    v = _mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 2 * step)), 2);
+    return (vec_u8)_mm512_inserti32x4(v, _mm_loadu_si128((const void *)(at + 3 * step)), 3);
+}
+
+/* A piece of 16 bytes has two words. */
+static inline vec_u64 vload_words(const void *p, int64_t step)
+{
+    const __m128i second = _mm_set1_epi64x(0x0706050403020100 + step * 0x0101010101010101);
+    const __m128i index = _mm_unpacklo_epi64(_mm_set1_epi64x(0x0706050403020100), second);
+    return (vec_u64)_mm512_shuffle_epi8((__m512i)vload_pieces(p, 2 * step, 16), _mm512_broadcast_i32x4(index));
+}
+
 static inline vec_u64 vload_part_long_i32(const int32_t *p, int64_t m, vec_u64 fill)
 {
     const __mmask8 first = (__mmask8)vfirst(m);
@@ -277,6 +299,16 @@ static inline vec_f32 vload_part_bf16(const uint16_t *p, int64_t m, vec_f32 fill
     const __mmask16 first = (__mmask16)vfirst(m);
     const vec_f32 v = vwiden_bf16((vec_half_u16)_mm256_maskz_loadu_epi16(first, p));
     return (vec_f32)_mm512_mask_mov_ps((__m512)fill, first, (__m512)v);
+}
+
+static inline vec_u64 vsum_bytes(vec_u8 v)
+{
+    return (vec_u64)_mm512_sad_epu8((__m512i)v, _mm512_setzero_si512());
+}
+
+static inline vec_i32 vpair_sum_i16(vec_i16 v)
+{
+    return (vec_i32)_mm512_madd_epi16((__m512i)v, _mm512_set1_epi16(1));
 }
 
 #endif

@@ -24,4 +24,17 @@
 
 #include "vec_plain.h"
 
+static inline vec_u64 vsum_bytes(vec_u8 v)
+{
+    const vec_u16 a = ((vec_u16)v & 0xff) + ((vec_u16)v >> 8);
+    const vec_u32 b = ((vec_u32)a & 0xffff) + ((vec_u32)a >> 16);
+    return ((vec_u64)b & 0xffffffff) + ((vec_u64)b >> 32);
+}
+
+static inline vec_i32 vpair_sum_i16(vec_i16 v)
+{
+    const vec_i32 w = (vec_i32)v;
+    return ((w << 16) >> 16) + (w >> 16);
+}
+
 #endif

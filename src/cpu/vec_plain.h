@@ -102,6 +102,20 @@ static inline vec_u64 vload_long_u32(const uint32_t *p)
     return vwiden_u32(vload_half_u32(p));
 }
 
+MF_INLINE vec_u8 vload_pieces(const void *p, int64_t step, int bytes)
+{
+    (void)step, (void)bytes; /* the only piece of 16 bytes */
+    return vload_u8(p);
+}
+
+static inline vec_u64 vload_words(const void *p, int64_t step)
+{
+    uint64_t word[2];
+    memcpy(&word[0], p, 8);
+    memcpy(&word[1], (const char *)p + step, 8);
+    return (vec_u64){word[0], word[1]};
+}
+
 /* The first m of half a vector, m < VLEN_u32; then zeros. */
 static inline vec_half_u16 vload_few_half_u16(const uint16_t *p, int64_t m)
 {

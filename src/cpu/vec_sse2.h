@@ -66,4 +66,14 @@ static inline vec_f64 vmax_f64(vec_f64 a, vec_f64 b)
 
 #include "vec_plain.h"
 
+static inline vec_u64 vsum_bytes(vec_u8 v)
+{
+    return (vec_u64)_mm_sad_epu8((__m128i)v, _mm_setzero_si128());
+}
+
+static inline vec_i32 vpair_sum_i16(vec_i16 v)
+{
+    return (vec_i32)_mm_madd_epi16((__m128i)v, _mm_set1_epi16(1));
+}
+
 #endif
