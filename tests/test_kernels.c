@@ -346,6 +346,36 @@ static void test_state_rows(const char *isa, const struct kernels *k, enum cls c
     }
 }
 
+/* Against the kernels that give its parts one by one. */
+static void test_summary(const char *isa, const struct kernels *k, enum cls cls)
+{
+    enum { ROWS = 40, PARTS = 5 };
+    static double parts[PARTS][ROWS], want[PARTS][ROWS];
+    const struct type t = {.cls = cls};
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct rows r = random_rows(t, trial);
+        const int64_t n = r.n / LANES * LANES, rows = r.rows < ROWS ? r.rows : ROWS;
+        const int skip = trial % 4 ? -1 : (int)(trial / 4 % PARTS);
+        void *out[PARTS];
+        if (n == 0)
+            continue;
+        for (int p = 0; p < PARTS; p++)
+            out[p] = p == skip ? NULL : parts[p];
+        k->summary[cls](&(struct summary){out[0], out[1], out[2], out[3], out[4]}, r.x, rows, n, r.pitch);
+        k->fold[FOLD_SUM][cls].rows(want[0], r.x, rows, n, r.pitch);
+        k->fold[FOLD_MIN][cls].rows(want[1], r.x, rows, n, r.pitch);
+        k->fold[FOLD_MAX][cls].rows(want[2], r.x, rows, n, r.pitch);
+        k->moments[cls].rows(want[3], want[4], r.x, rows, n, r.pitch);
+        int good = 1;
+        for (int p = 0; p < PARTS; p++)
+            for (int64_t row = 0; row < rows && p != skip; row++)
+                good &= same(cls, load(t, parts[p], row), load(t, want[p], row), p == 1 || p == 2);
+        if (!CHECK_MSG(good, "%s summary %s: %ld rows, n %ld, pitch %ld", isa, cls_name[cls], (long)rows, (long)n,
+                       (long)r.pitch))
+            return;
+    }
+}
+
 static void test_state_chain(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
 {
     const struct type t = {.cls = cls};
@@ -500,6 +530,8 @@ static void test_isa(void (*fill)(struct kernels *))
     for (int pair = 0; pair < PAIR_COUNT; pair++)
         for (int c = CLS_F32; c <= CLS_F64; c++)
             test_pair(k.name, k.pair[pair][c], (enum pair)pair, (enum cls)c);
+    test_summary(k.name, &k, CLS_F32);
+    test_summary(k.name, &k, CLS_F64);
     for (int which = 0; which < 2; which++)
         for (int c = 0; c < CLS_COUNT; c++)
             if (k.arg[which][c].rows != NULL) {

@@ -82,6 +82,26 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
 }
 
+/* Whether all reducers are the moments of one operand and its sum, least or greatest value (each once), in rows or
+ * tiles of whole steps, as the summary kernels want them. */
+static int is_summary(const struct mf_plan *plan)
+{
+    const struct inner_plan *data = plan->data;
+    const struct program *program = &plan->problem.program;
+    int seen[FOLD_COUNT + 1] = {0};
+    if (program->reducer_count < 2 || data->pass_count > 1 || (data->elements % LANES && data->tiles == 1))
+        return 0;
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        int is_fold = reducer->kind == RED_FOLD && reducer->fold <= FOLD_MAX && reducer->fold != FOLD_PROD;
+        if (!data->straight[r] || (!is_fold && reducer->kind != RED_MOMENTS) ||
+            reducer->arg[0] != program->reducer[0].arg[0] || seen[is_fold ? reducer->fold : FOLD_COUNT]++)
+            return 0;
+    }
+    enum dtype type = plan->problem.in_type[program->map.node[program->reducer[0].arg[0]].index];
+    return seen[FOLD_COUNT] && (type == DT_f32 || type == DT_f64);
+}
+
 /* Positions that are evaluated at once. */
 static int64_t block_limit(const struct inner_plan *data)
 {
@@ -96,7 +116,7 @@ static void plan_sizes(struct mf_plan *plan)
     int64_t unit = data->elements < TILE ? TILE / data->elements : 1;
     int64_t by_size = GROUP_BYTES / item / data->elements, share = problem->kept_total / (4 * plan->threads);
     data->unit_rows = unit < BLOCK ? unit : BLOCK;
-    if (!data->pass[0].evaluates && !data->pass[1].evaluates && problem->program.reducer_count == 1)
+    if (!data->pass[0].evaluates && !data->pass[1].evaluates && (problem->program.reducer_count == 1 || data->summary))
         data->unit_rows = BLOCK; /* the kernels read memory once, whatever the number of rows */
     if (plan->threads > 1 && by_size > share)
         by_size = share;
@@ -148,6 +168,7 @@ static mf_status make(struct mf_plan *plan)
         if (data->pass_count == 2)
             plan_pass(plan, &data->pass[1], &problem->written);
     }
+    data->summary = is_summary(plan);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     plan_sizes(plan);
     return MF_OK;

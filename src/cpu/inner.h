@@ -25,6 +25,7 @@ struct inner_plan {
     int64_t group;              /* outputs that are finished together, at most BLOCK */
     int64_t batch;              /* groups of one task */
     int split;                  /* few long rows: their tiles are the tasks */
+    int summary;                /* moments and sum, min or max of one operand, read once by one kernel */
     int windows;                /* some window may leave its tensor */
     size_t worker_bytes, finish_bytes, user_bytes, row_bytes, states_bytes;
 };

@@ -164,9 +164,40 @@ static void fetch_ahead(const struct worker *w, int p, int64_t f, int64_t n, int
         __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
 }
 
+/* All reducers of a summary: `rows` rows of n elements, n a multiple of LANES, from flat position f. */
+static void summarize(struct worker *w, int64_t f, int64_t rows, int64_t n, int64_t i)
+{
+    const struct program *program = &w->plan->problem.program;
+    const int operand = program->map.node[program->reducer[0].arg[0]].index;
+    const enum cls cls = program->reducer[0].cls;
+    const size_t size = mf_cls_size(cls);
+    for (int64_t done = 0; done < rows;) {
+        struct source source;
+        struct summary out = {NULL, NULL, NULL, NULL, NULL};
+        int64_t here = straight_rows(&w->inner->pass[0].block.walk[operand], (int)size, w->pointers->in[operand],
+                                     f + done * n, rows - done, n, &source);
+        for (int r = 0; r < program->reducer_count; r++) {
+            const struct reducer *reducer = &program->reducer[r];
+            void *first = part(w, r, 0, i + done, size);
+            if (reducer->kind == RED_MOMENTS) {
+                out.mean = first;
+                out.m2 = part(w, r, 1, i + done, size);
+            } else {
+                *(reducer->fold == FOLD_SUM ? &out.sum : reducer->fold == FOLD_MIN ? &out.low : &out.high) = first;
+            }
+        }
+        w->kernels->summary[cls](&out, source.x, here, n, source.pitch);
+        done += here;
+    }
+}
+
 void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i)
 {
     const struct pass *pass = &w->inner->pass[p];
+    if (w->inner->summary) {
+        summarize(w, f, rows, n, i);
+        return;
+    }
     if (pass->evaluates)
         evaluate(w, p, f, rows * n);
     if (w->inner->windows)
@@ -223,6 +254,12 @@ static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t,
 void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int64_t t, int64_t i)
 {
     const struct pass *pass = &w->inner->pass[p];
+    if (w->inner->summary && n % LANES == 0) {
+        summarize(w, f, 1, n, i);
+        for (int r = 0; r < w->plan->problem.program.reducer_count; r++)
+            keep_state(w, r, n, e, t, i);
+        return;
+    }
     if (pass->evaluates)
         evaluate(w, p, f, n);
     if (w->inner->windows)

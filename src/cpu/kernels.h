@@ -55,6 +55,13 @@ struct moments_kernels {
     void (*rows)(void *mean, void *m2, const void *x, int64_t rows, int64_t n, int64_t pitch);
 };
 
+/* Sum, least, greatest, mean and m2 of row r, at index r of the arrays that are not null: the bits that fold's and
+ * moments' rows give, from one reading. n is a multiple of 128. */
+struct summary {
+    void *sum, *low, *high, *mean, *m2;
+};
+typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
+
 /* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = m + log(s).
  *   a lane's chain: m = max of its elements, s = sum left to right of exp_below(x - m)
  *   merge a, b: m = max; s = s_a * exp_below(m_a - m) + s_b * exp_below(m_b - m)       (exp_below: elementary.h)
@@ -104,6 +111,7 @@ struct kernels {
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null);
                                                       * ANY: not CLS_I32 */
     struct moments_kernels moments[2];               /* CLS_F32, CLS_F64 */
+    summary_fn *summary[2];                          /* CLS_F32, CLS_F64 */
     struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];            /* [0] argmin, [1] argmax */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
