@@ -304,11 +304,11 @@ static void test_temporaries(void)
             many = bytes_asked(solver, "ij->j", text, x, MOST / 4, 4, y);
             CHECK_MSG(few < 0 || many - few <= 4 * states, "%s down 4 columns by %s: %lld bytes, then %lld", text,
                       solver ? solver : "any", (long long)few, (long long)many);
-            few = bytes_asked(solver, "ij->j", text, x, 32, 1 << 12, y);
+            few = bytes_asked(solver, "ij->j", text, x, 32, 1 << 14, y);
             many = bytes_asked(solver, "ij->j", text, x, 32, 1 << 16, y);
             CHECK_MSG(few < 0 || many <= few + (1 << 20), "%s of many columns by %s: %lld bytes, then %lld", text,
                       solver ? solver : "any", (long long)few, (long long)many);
-            few = bytes_asked(solver, "ij->i", text, x, 1 << 12, 32, y);
+            few = bytes_asked(solver, "ij->i", text, x, 1 << 14, 32, y);
             many = bytes_asked(solver, "ij->i", text, x, 1 << 16, 32, y);
             CHECK_MSG(few < 0 || many <= few + (1 << 20), "%s of many rows by %s: %lld bytes, then %lld", text,
                       solver ? solver : "any", (long long)few, (long long)many);
