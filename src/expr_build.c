@@ -220,6 +220,11 @@ static int fit_to_type(struct pool *pool, enum op op, int n, enum dtype type)
     return n;
 }
 
+int mf_map_arity(enum op op)
+{
+    return maps[op].arity;
+}
+
 int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count)
 {
     const struct map_info *map = &maps[op];

@@ -17,6 +17,7 @@ int mf_node_convert(struct pool *pool, int node, enum cls cls);
 int mf_node_cast(struct pool *pool, int node, enum dtype type);
 /* 1 where the value is not 0 (NaN too), in the value's class. */
 int mf_node_truth(struct pool *pool, int node);
+int mf_map_arity(enum op op);
 /* A map with its operands converted as NumPy does. Errors: MF_ERROR_TYPE. */
 int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count);
 

@@ -40,7 +40,7 @@ static int finish_map(struct program *program, enum op op, int a, int b)
     if (a < 0 || b < 0)
         return -1;
     int args[2] = {a, b};
-    return mf_node_map(&program->finish, op, args, maps[op].arity);
+    return mf_node_map(&program->finish, op, args, mf_map_arity(op));
 }
 
 /* The number of elements that took part, minus ddof (not below 0), in the class and type of finish node `like`. */
