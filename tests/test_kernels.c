@@ -103,7 +103,7 @@ static void *guard_last(struct guarded g, int64_t elements, int bytes)
 }
 
 static struct guarded in_pages, in2_pages, out_pages, out2_pages;
-static union value *loaded; /* MAX_ELEMENTS */
+static union value *loaded, *waiting; /* MAX_ELEMENTS */
 
 enum { MAX_ELEMENTS = 32 * 4608, TRIALS = 60 };
 
@@ -145,13 +145,15 @@ struct chain {
 static struct chain random_chain(struct type t, int64_t trial)
 {
     struct chain c = {.count = random_to(1, 32), .n = random_length(trial)};
-    const int64_t gap = random_to(0, 9), bytes = bytes_of(t);
+    const int64_t gap = random_to(0, 3) * random_to(0, 3), bytes = bytes_of(t);
+    const int upwards = trial % 3 == 0; /* and with no gap touching */
     char *x = guard_last(in_pages, c.count * c.n + (c.count - 1) * gap, bytes_of(t));
     fill_random(t, x, c.count * c.n + (c.count - 1) * gap);
     for (int64_t k = 0; k < c.count; k++) {
-        c.x[c.count - 1 - k] = x + k * (c.n + gap) * bytes;
+        const int64_t row = upwards ? k : c.count - 1 - k;
+        c.x[row] = x + k * (c.n + gap) * bytes;
         for (int64_t i = 0; i < c.n; i++)
-            loaded[(c.count - 1 - k) * c.n + i] = load(t, c.x[c.count - 1 - k], i);
+            loaded[row * c.n + i] = load(t, c.x[row], i);
     }
     return c;
 }
@@ -202,29 +204,43 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
     }
 }
 
-/* Two lanes of 2, 4 or 8 rows. */
+/* A lane or two, and up to four left neighbours, the last of which may be where the result goes. */
 static void test_fold_joined(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
 {
+    enum { LEFTS = 4 };
     const struct type plain = {.cls = t.cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         struct chain c = random_chain(t, trial);
-        const int64_t half = c.count >= 16 ? 8 : c.count >= 8 ? 4 : 2;
-        if (c.count < 4)
-            continue;
-        void *out = guard_last(out_pages, c.n, cls_bytes[t.cls]);
-        fold->joined(out, c.x, c.x + half, half, c.n, c.count >= 4 * half ? c.x + 2 * half : NULL);
+        const int64_t lanes = c.count >= 8 && trial % 2 ? 2 : 1, lefts = random_to(0, LEFTS);
+        const int64_t count = lanes == 1 ? c.count : (int64_t)1 << random_to(0, 2);
+        void *out = guard_last(out_pages, c.n, cls_bytes[t.cls]), *spare = malloc((size_t)c.n * 8);
+        void *first = malloc((size_t)(c.n * LEFTS) * 8);
+        const void *left[LEFTS];
+        for (int64_t q = 0; q < LEFTS; q++) {
+            left[q] = q == lefts - 1 && trial % 3 ? out : (char *)first + q * c.n * 8;
+            fill_random(plain, (void *)(uintptr_t)left[q], c.n);
+            for (int64_t i = 0; i < c.n; i++)
+                waiting[q * c.n + i] = load(plain, left[q], i);
+        }
+        const struct joined j = {c.x, left, trial % 2 && c.count >= 8 ? c.x : NULL, lanes, count, lefts, spare};
+        fold->joined(&j, out, c.n);
         int64_t i = 0;
         for (; i < c.n; i++) {
-            union value v = loaded[i], w = loaded[half * c.n + i];
-            for (int64_t k = 1; k < half; k++) {
+            union value v = loaded[i], w = loaded[(lanes - 1) * count * c.n + i];
+            for (int64_t k = 1; k < count; k++) {
                 v = combine(op, t.cls, v, loaded[k * c.n + i]);
-                w = combine(op, t.cls, w, loaded[(half + k) * c.n + i]);
+                w = combine(op, t.cls, w, loaded[((lanes - 1) * count + k) * c.n + i]);
             }
-            if (!same(t.cls, load(plain, out, i), combine(op, t.cls, v, w), 0))
+            v = lanes == 2 ? combine(op, t.cls, v, w) : v;
+            for (int64_t q = 0; q < lefts; q++)
+                v = combine(op, t.cls, waiting[q * c.n + i], v);
+            if (!same(t.cls, load(plain, out, i), v, 0))
                 break;
         }
-        if (!CHECK_MSG(i == c.n, "%s joined %s %s: column %ld of %ld, two of %ld", isa, fold_name[op], name_of(t),
-                       (long)i, (long)c.n, (long)half))
+        free(spare);
+        free(first);
+        if (!CHECK_MSG(i == c.n, "%s joined %s %s: column %ld of %ld, %ld lanes of %ld, %ld to the left", isa,
+                       fold_name[op], name_of(t), (long)i, (long)c.n, (long)lanes, (long)count, (long)lefts))
             return;
     }
 }
@@ -547,7 +563,8 @@ int main(void)
     out_pages = guard_create(3 * 4608 * 8);
     out2_pages = guard_create(4096 * 8);
     loaded = malloc(MAX_ELEMENTS * sizeof *loaded);
-    if (loaded == NULL)
+    waiting = malloc(MAX_ELEMENTS * sizeof *waiting);
+    if (loaded == NULL || waiting == NULL)
         return 1;
     test_isa(mf_kernels_scalar);
 #ifdef MF_HAVE_X86
@@ -565,5 +582,6 @@ int main(void)
     test_isa(mf_kernels_neon);
 #endif
     free(loaded);
+    free(waiting);
     return check_done("test_kernels");
 }

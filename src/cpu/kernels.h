@@ -23,10 +23,15 @@ typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t 
 /* out[r] = the fold, in the order above, of x[r*pitch] ... x[r*pitch + n-1], for r < rows; 1 <= n <= 4096. */
 typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
 
-/* out[i] = (x[0][i] o x[1][i] o ... x[count-1][i]) o (y[0][i] o ... y[count-1][i]), for i < n; count is 2, 4 or 8;
- * next: null, or the 2 * count rows whose beginnings are fetched. */
-typedef void joined_fn(void *out, const void *const *x, const void *const *y, int64_t count, int64_t n,
-                       const void *const *next);
+/* out[i] = left[lefts-1][i] o (... o (left[0][i] o lane[i])), for i < n; lane is the chain of x[0] ... x[count-1], at
+ * most 32 of them, and with two lanes that chain o the chain of x[count] ... x[2*count-1], count 1, 2 or 4. next: null,
+ * or 8 rows whose beginnings are fetched. spare: n elements, read by nobody else. out may be one of left. */
+struct joined {
+    const void *const *x, *const *left, *const *next;
+    int64_t lanes, count, lefts;
+    void *spare;
+};
+typedef void joined_fn(const struct joined *j, void *out, int64_t n);
 
 /* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128.
  * final: RUNS_STATES, or out is the answer itself, with one canonical NaN, and is stored past the cache: as it is or

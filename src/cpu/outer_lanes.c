@@ -23,12 +23,17 @@ static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_
     const struct problem *problem = &c->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[r];
     int node = reducer->arg[0], input = problem->program.map.node[node].index;
-    for (int64_t k = 0; k < count; k++)
-        if (c->outer->straight[r])
-            x[k] = c->base[input] +
-                   mf_walk_offset(&c->outer->row[input], e + k * gap) * mf_dtypes[problem->in_type[input]].size;
-        else
+    if (!c->outer->straight[r]) {
+        for (int64_t k = 0; k < count; k++)
             x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
+        return;
+    }
+    const struct walk *walk = &c->outer->row[input];
+    int64_t size = mf_dtypes[problem->in_type[input]].size, step = gap * walk->stride[0] * size;
+    x[0] = c->base[input] + mf_walk_offset(walk, e) * size;
+    for (int64_t k = 1; k < count; k++)
+        x[k] = walk->loops == 1 ? (const char *)x[k - 1] + step
+                                : c->base[input] + mf_walk_offset(walk, e + k * gap) * size;
 }
 
 /* Evaluates all roots for rows e, e+gap ... into c->rows. */
@@ -178,29 +183,6 @@ static int64_t next_group(int64_t group, int64_t groups, int64_t steps)
     return next;
 }
 
-/* Two neighbours of the tree's lowest level, 128 rows apart, in one go; 0 where that cannot be. */
-static int join_lanes_of(struct columns *c, int64_t e, int64_t n, int64_t lane, int64_t step, int level)
-{
-    const struct outer_plan *outer = c->outer;
-    int64_t count = (n - lane + LANES - 1) / LANES, width = c->width;
-    int r = outer->lane[0], from = outer->from[r];
-    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-    const void *x[FEW_ROWS], *y[FEW_ROWS], *next[2 * FEW_ROWS];
-    int64_t then = next_group(lane, LANES, 2);
-    if (count > FEW_ROWS || count < 2 || (count & (count - 1)) || lane + step + (count - 1) * LANES >= n)
-        return 0;
-    find_rows(c, r, e + lane, count, LANES, x);
-    find_rows(c, r, e + lane + step, count, LANES, y);
-    int more = then && then + step + (count - 1) * LANES < n;
-    if (more) {
-        find_rows(c, r, e + then, count, LANES, next);
-        find_rows(c, r, e + then + step, count, LANES, next + count);
-    }
-    (from >= 0 ? c->kernels->fold_from[reducer->fold][from] : c->kernels->fold[reducer->fold][reducer->cls])
-        .joined(c->buffer[r][level][0], x, y, count, width, more ? next : NULL);
-    return 1;
-}
-
 /* node(group, step): lanes group*P ... of the tile, into `level`; the elements of each lane in it. */
 static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t step, int level)
 {
@@ -217,8 +199,6 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
         chain_rows(c, e + group, count, step, level, 0, -1, e + n);
         return count;
     }
-    if (outer->joins && 2 * step == groups && join_lanes_of(c, e, n, group, step, level))
-        return 2 * ((n - group + LANES - 1) / LANES);
     int64_t left = tree(c, e, n, group, 2 * step, level);
     if ((group + step) * outer->strip >= n)
         return left;
@@ -228,6 +208,46 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
         merge(c, c->buffer[r][level], c->buffer[r][level + 1], r, left, right, c->width * outer->strip);
     }
     return left + right;
+}
+
+/* The tree over the lanes of a tile that has them all, leaf by leaf from left to right, each with the combinations that
+ * it completes: as many as the leaf's number has ones at its end. Results that wait for their right neighbour are in
+ * buffers 0, 1 ..., one for each one in that number. */
+static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
+{
+    const struct outer_plan *outer = c->outer;
+    const int r = outer->lane[0], from = outer->from[r];
+    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    const struct fold_kernels *kernels =
+        from >= 0 ? &c->kernels->fold_from[reducer->fold][from] : &c->kernels->fold[reducer->fold][reducer->cls];
+    const int64_t groups = LANES / outer->strip, half = groups / 2 * outer->strip;
+    int64_t group = 0, lanes = 1;
+    for (int64_t leaf = 0; leaf < groups; leaf += lanes) {
+        const void *x[MAX_CHAIN], *left[LEVELS], *ahead[FEW_ROWS];
+        const int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
+        const int both = leaf % 2 == 0 && groups > 1 && (count == 1 || count == 2 || count == 4) &&
+                         (n - lane - half + LANES - 1) / LANES == count;
+        lanes = both ? 2 : 1;
+        find_rows(c, r, e + lane, count, LANES, x);
+        if (both)
+            find_rows(c, r, e + lane + half, count, LANES, x + count);
+        group = next_group(group, groups, lanes);
+
+        int64_t waiting = 0, lefts = 0;
+        for (int64_t ones = leaf / lanes; ones; ones /= 2)
+            waiting += ones % 2;
+        for (int64_t ones = leaf / lanes; ones % 2; ones /= 2, lefts++)
+            left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
+        const struct joined j = {x,
+                                 left,
+                                 rows_ahead(c, r, group ? e + group * outer->strip : -1, e + n, LANES, ahead),
+                                 lanes,
+                                 count,
+                                 lefts,
+                                 c->buffer[r][waiting][0]};
+        kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * outer->strip);
+    }
+    return n / LANES;
 }
 
 /* The tree's last levels, inside a strip. count: the elements of each of its states. */
@@ -326,7 +346,9 @@ void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
         return;
     }
     if (c->outer->lane_count) {
-        int64_t count = c->outer->any_order ? in_sequence(c, e, n) : tree(c, e, n, 0, 1, 0);
+        int64_t count = c->outer->any_order             ? in_sequence(c, e, n)
+                        : c->outer->joins && n >= LANES ? joined_tree(c, e, n)
+                                                        : tree(c, e, n, 0, 1, 0);
         if (c->outer->strip > 1)
             join_strip(c, count);
     }
