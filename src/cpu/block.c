@@ -212,7 +212,7 @@ void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *
     enum dtype type = problem->out_type[0];
     outputs->last = problem->output_count == 1 && pair >= 0 && (type == DT_f32 || type == DT_f64) &&
                             mf_dtypes[type].cls == root->cls
-                        ? kernels->pair[pair][root->cls]
+                        ? kernels->pair[pair][type]
                         : NULL;
 }
 

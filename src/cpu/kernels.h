@@ -122,7 +122,8 @@ struct kernels {
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). */
     struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];
-    pair_fn *pair[PAIR_COUNT][2];   /* CLS_F32, CLS_F64 */
+    pair_fn *pair[PAIR_COUNT][DT_COUNT]; /* both operands and the result of one memory type; null: bool, the 8-bit
+                                          * floats, and PAIR_DIV of integers */
     map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
     convert_fn *load[DT_COUNT];     /* memory type to its class */
     convert_fn *store[DT_COUNT][4]; /* class to memory type */

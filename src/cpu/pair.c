@@ -1,10 +1,11 @@
 /* Solver "pair": out[o] = a[o] + b[o], or - * / min max, of two operands (or an operand and a number) of the output's
- * float type: the everyday broadcast.
+ * type: the everyday broadcast.
  *
  * Elements go from memory to memory in one pass of one kernel. A tile is a number of rows of the last loop (or a part
  * of one) small enough that what several rows share stays in the nearest caches; where rows start is counted on from
  * tile to tile, without divisions.
  * Cost: each operand's elements once as far as the caches reach, the output's once, past the cache when it is large. */
+#include "../scalar.h"
 #include "cpu.h"
 #include "tiling.h"
 
@@ -15,7 +16,8 @@ enum { TILE_BYTES = 64 << 10, SHARED_BYTES = 16 << 10, TASK_BYTES = 256 << 10, L
 
 struct pair_plan {
     pair_fn *kernel;
-    int input[SIDES]; /* operand's number; -1 for a number */
+    int input[SIDES]; /* operand's number; -1 for a number, which is here in the output's type: */
+    int64_t number[SIDES];
     int64_t item;
     struct pair_rows rows;     /* of a whole tile */
     int64_t row_count, length; /* of the last two loops */
@@ -24,9 +26,23 @@ struct pair_plan {
     int long_rows;             /* or rows of whole lines: stored past the cache where lines are aligned */
 };
 
+/* The operation. A cast to the output's type is what storing does. */
 static const struct node *root(const struct mf_plan *plan)
 {
-    return &plan->problem.program.finish.node[plan->problem.program.output[0]];
+    const struct problem *problem = &plan->problem;
+    const struct node *node = problem->program.finish.node, *top = &node[problem->program.output[0]];
+    return top->op == OP_CAST && top->dtype == problem->out_type[0] ? &node[top->arg[0]] : top;
+}
+
+/* A number of the operation's class in the output's type; 0 where that has no such value. */
+static int number(const struct mf_plan *plan, const struct node *leaf, void *to)
+{
+    const enum dtype type = plan->problem.out_type[0];
+    mf_value_store(type, leaf->cls, leaf->value, to);
+    const union value back = mf_value_load(type, to);
+    return leaf->cls == CLS_F32   ? back.f32 == leaf->value.f32
+           : leaf->cls == CLS_F64 ? back.f64 == leaf->value.f64
+                                  : back.i64 == leaf->value.i64;
 }
 
 int mf_pair_of(enum op op)
@@ -65,17 +81,18 @@ static int applicable(const struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     const enum dtype type = problem->out_type[0];
-    if (problem->program.reducer_count || problem->output_count != 1 || nest->window_count || !nest->kept ||
-        (type != DT_f32 && type != DT_f64))
+    if (problem->program.reducer_count || problem->output_count != 1 || nest->window_count || !nest->kept)
         return 0;
     const struct node *node = root(plan);
-    if (mf_pair_of(node->op) < 0 || node->cls != mf_dtypes[type].cls)
+    const int pair = mf_pair_of(node->op);
+    if (pair < 0 || !plan->device->kernels->pair[pair][type] || node->cls != mf_dtypes[type].cls)
         return 0;
     int last = nest->kept - 1, units = 0;
     for (int side = X; side <= Y; side++) {
         const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];
-        int64_t unit = strides(plan, side)[last];
-        if (leaf->op != OP_CONST && (leaf->op != OP_OPERAND || problem->in_type[leaf->index] != type))
+        int64_t unit = strides(plan, side)[last], value;
+        if (leaf->op == OP_CONST ? !number(plan, leaf, &value)
+                                 : leaf->op != OP_OPERAND || problem->in_type[leaf->index] != type)
             return 0;
         if (unit != 0 && unit != 1)
             return 0;
@@ -120,7 +137,7 @@ static mf_status make(struct mf_plan *plan)
     const struct node *node = root(plan);
     struct pair_rows *rows = &data->rows;
     int last = nest->kept - 1, row = last - 1;
-    data->kernel = plan->device->kernels->pair[mf_pair_of(node->op)][node->cls];
+    data->kernel = plan->device->kernels->pair[mf_pair_of(node->op)][problem->out_type[0]];
     data->item = mf_dtypes[problem->out_type[0]].size;
     data->length = nest->size[last];
     data->row_count = row < 0 ? 1 : nest->size[row];
@@ -139,6 +156,8 @@ static mf_status make(struct mf_plan *plan)
     for (int side = X; side <= Y; side++) {
         const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];
         data->input[side] = leaf->op == OP_OPERAND ? leaf->index : -1;
+        if (leaf->op == OP_CONST)
+            number(plan, leaf, &data->number[side]);
     }
     mf_tiling_start(&data->tiling, SIDES);
     for (int l = 0; l < row; l++)
@@ -190,13 +209,10 @@ static int rows_are_lines(const struct pair_plan *data, const char *out)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct pair_plan *data = plan->data;
-    const struct node *node = root(plan);
     struct job job = {plan, {pointers->out[0], NULL, NULL}, data->rows.past_cache};
-    for (int side = X; side <= Y; side++) {
-        const struct node *leaf = &plan->problem.program.finish.node[node->arg[side - X]];
-        job.base[side] =
-            (char *)(uintptr_t)(data->input[side] < 0 ? (const void *)&leaf->value : pointers->in[data->input[side]]);
-    }
+    for (int side = X; side <= Y; side++)
+        job.base[side] = (char *)(uintptr_t)(data->input[side] < 0 ? &data->number[side]
+                                                                   : (const void *)pointers->in[data->input[side]]);
     if (!data->long_rows && !rows_are_lines(data, pointers->out[0]))
         job.past_cache = 0;
     int64_t tasks = (data->tiling.tiles + data->grain - 1) / data->grain;
@@ -212,5 +228,5 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 }
 
 const struct solver mf_solver_pair = {
-    "pair", "one operation on two floats: memory to memory, row by row", applicable, make, execute, print,
+    "pair", "one operation on two elements: memory to memory, row by row", applicable, make, execute, print,
 };

@@ -293,6 +293,11 @@ static inline vec_f32 vwiden_f16(vec_half_u16 h)
     return v;
 }
 
+static inline vec_half_u16 vnarrow_f16(vec_f32 v)
+{
+    return (vec_half_u16)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+
 static inline vec_f32 vload_f16(const uint16_t *p)
 {
     return vwiden_f16(vload_half_u16(p));

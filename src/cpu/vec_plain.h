@@ -2,6 +2,8 @@
 #ifndef MF_CPU_VEC_PLAIN_H
 #define MF_CPU_VEC_PLAIN_H
 
+#include "../vocab/convert.h"
+
 #define vmin_i32 vlesser_i32
 #define vmax_i32 vgreater_i32
 #define vmin_u32 vlesser_u32
@@ -150,6 +152,14 @@ static inline vec_f32 vwiden_f16(vec_half_u16 v)
     const vec_u32 scaled = (vec_u32)((vec_f32)magnitude * 0x1p112f);
     const vec_u32 special = (vec_u32)(magnitude >= (0x7c00u << 13)) & (magnitude | 0x7f800000u);
     return (vec_f32)(((h & 0x8000) << 16) | scaled | special);
+}
+
+static inline vec_half_u16 vnarrow_f16(vec_f32 v)
+{
+    vec_half_u16 h = {0};
+    for (int i = 0; i < VLEN_f32; i++)
+        h[i] = mf_f32_to_f16(v[i]);
+    return h;
 }
 
 static inline vec_f32 vload_f16(const uint16_t *p)
