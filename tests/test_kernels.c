@@ -136,15 +136,19 @@ static struct rows random_rows(struct type t, int64_t trial)
     return r;
 }
 
-/* A random chain; element (k, i) is in loaded[k * n + i]. */
+/* A random chain of at most `most` rows; element (k, i) is in loaded[k * n + i]. */
 struct chain {
     int64_t count, n;
-    const void *x[32];
+    const void *x[128];
 };
 
-static struct chain random_chain(struct type t, int64_t trial)
+enum { MAX_COLUMNS = 9000 };
+
+static struct chain random_chain(struct type t, int64_t trial, int64_t most)
 {
-    struct chain c = {.count = random_to(1, 32), .n = random_length(trial)};
+    struct chain c = {.n = trial == TRIALS - 1 ? random_to(4097, MAX_COLUMNS) : random_length(trial)};
+    const int64_t fit = MAX_ELEMENTS / (c.n + 9);
+    c.count = random_to(1, most < fit ? most : fit);
     const int64_t gap = random_to(0, 9), bytes = bytes_of(t);
     char *x = guard_last(in_pages, c.count * c.n + (c.count - 1) * gap, bytes_of(t));
     fill_random(t, x, c.count * c.n + (c.count - 1) * gap);
@@ -178,9 +182,9 @@ static void test_fold_rows(const char *isa, const struct fold_kernels *fold, enu
 static void test_fold_chain(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
 {
     const struct type plain = {.cls = t.cls};
-    static union value want[4096];
+    static union value want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial);
+        const struct chain c = random_chain(t, trial, t.cls == CLS_I64 || t.cls == CLS_U64 ? 128 : 32);
         void *acc = guard_last(out_pages, c.n, cls_bytes[t.cls]);
         fill_random(plain, acc, c.n);
         for (int64_t i = 0; i < c.n; i++) {
@@ -192,7 +196,7 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
             for (int64_t k = 0; k < c.count; k++)
                 want[i] = combine(op, t.cls, want[i], loaded[k * c.n + i]);
         }
-        fold->chain(acc, acc, c.x, c.count, c.n, NULL);
+        fold->chain(acc, acc, c.x, c.count, c.n, c.count >= 8 ? c.x : NULL);
         int64_t i = 0;
         while (i < c.n && same(t.cls, load(plain, acc, i), want[i], op == FOLD_MIN || op == FOLD_MAX))
             i++;
@@ -207,7 +211,7 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
 {
     const struct type plain = {.cls = t.cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        struct chain c = random_chain(t, trial);
+        struct chain c = random_chain(t, trial, 32);
         const int64_t half = c.count >= 16 ? 8 : c.count >= 8 ? 4 : 2;
         if (c.count < 4)
             continue;
@@ -379,9 +383,9 @@ static void test_summary(const char *isa, const struct kernels *k, enum cls cls)
 static void test_state_chain(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
 {
     const struct type t = {.cls = cls};
-    static struct state want[4096];
+    static struct state want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial);
+        const struct chain c = random_chain(t, trial, 32);
         const int64_t first = !is_lse && trial % 2 ? random_to(1, 31) : 0;
         void *a = guard_last(out_pages, c.n, cls_bytes[cls]), *b = guard_last(out2_pages, c.n, cls_bytes[cls]);
         fill_random(t, a, c.n);
@@ -410,7 +414,7 @@ static void test_state_merge(const char *isa, const struct kernels *k, enum cls 
 {
     const struct type t = {.cls = cls};
     const int bytes = cls_bytes[cls];
-    static struct state want[4096];
+    static struct state want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const int64_t n = random_length(trial), na = random_to(!is_lse && trial % 5 == 0 ? 0 : 1, 5000);
         const int64_t nb = random_to(!is_lse && trial % 6 == 0 ? 0 : 1, 5000);
@@ -468,10 +472,10 @@ static void test_arg_rows(const char *isa, const struct kernels *k, enum cls cls
 static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cls, int which)
 {
     const struct type t = {.cls = cls};
-    static union value best_want[4096];
-    static int32_t index_want[4096];
+    static union value best_want[MAX_COLUMNS];
+    static int32_t index_want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial);
+        const struct chain c = random_chain(t, trial, 32);
         const int32_t first = (int32_t)random_to(0, 1000000);
         void *best = guard_last(out_pages, c.n, cls_bytes[cls]);
         int32_t *index = guard_last(out2_pages, c.n, 4);
@@ -545,7 +549,7 @@ int main(void)
     in_pages = guard_create(MAX_ELEMENTS * 8);
     in2_pages = guard_create(MAX_ELEMENTS * 8);
     out_pages = guard_create(3 * 4608 * 8);
-    out2_pages = guard_create(4096 * 8);
+    out2_pages = guard_create(MAX_COLUMNS * 8);
     loaded = malloc(MAX_ELEMENTS * sizeof *loaded);
     if (loaded == NULL)
         return 1;

@@ -167,13 +167,15 @@ static void plan_width(struct mf_plan *plan)
     struct outer_plan *data = plan->data;
     const struct nest *nest = nest_of(plan);
     const struct problem *problem = &plan->problem;
-    int64_t value = 4, item = 8;
+    int64_t value = 2, item = 8;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        int64_t size = (int64_t)mf_cls_size(reducer->cls);
-        value = size > value ? size : value;
+        int64_t state = (int64_t)mf_cls_size(reducer->cls), size = state;
         if (data->straight[r])
             size = mf_dtypes[problem->in_type[problem->program.map.node[reducer->arg[0]].index]].size;
+        if (data->from[r] >= 0 && !mf_cls_is_float(reducer->cls))
+            state = 2 * size; /* integer kernels keep their states short while they go down the rows */
+        value = state > value ? state : value;
         item = size < item ? size : item;
     }
     data->columns = nest->size[nest->kept - 1];
@@ -304,6 +306,7 @@ struct job {
     char *memory;
     char *states[MAX_REDUCERS][2]; /* shared, when split */
     int64_t block;                 /* the block whose tiles are the tasks, when split */
+    int64_t step;                  /* a worker's next block is about so many blocks later */
 };
 
 struct worker {
@@ -311,6 +314,22 @@ struct worker {
     struct finish finish;
     char *states_memory;
 };
+
+/* Where the operands' element 0 and first column of a block are; null where there is no such block. */
+static void find_block(const struct job *job, int64_t block, const char *base[MF_MAX_INPUTS])
+{
+    const struct outer_plan *data = job->plan->data;
+    const struct problem *problem = &job->plan->problem;
+    const struct nest *nest = nest_of(job->plan);
+    int64_t kept = block / data->blocks, first = block % data->blocks * data->width;
+    int is_there = kept < problem->kept_total / data->columns;
+    for (int i = 0; i < problem->input_count; i++) {
+        int64_t offset = is_there ? mf_walk_offset(&data->kept[i], kept) + first * nest->in[i][nest->kept - 1] : 0;
+        base[i] = is_there ? (const char *)((uintptr_t)job->pointers->in[i] +
+                                            (uintptr_t)(offset * mf_dtypes[problem->in_type[i]].size))
+                           : NULL;
+    }
+}
 
 static void start_columns(struct worker *w, const struct job *job, int64_t block, char *memory)
 {
@@ -322,12 +341,8 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     c->outer = data;
     c->kernels = job->plan->device->kernels;
     c->width = data->columns - first < data->width ? data->columns - first : data->width;
-    for (int i = 0; i < problem->input_count; i++) {
-        int64_t column = nest_of(job->plan)->in[i][nest_of(job->plan)->kept - 1];
-        c->base[i] = (const char *)((uintptr_t)job->pointers->in[i] +
-                                    (uintptr_t)((mf_walk_offset(&data->kept[i], kept) + first * column) *
-                                                mf_dtypes[problem->in_type[i]].size));
-    }
+    find_block(job, block, c->base);
+    find_block(job, block + job->step, c->after);
     size_t item = (size_t)mf_dtypes[problem->out_type[0]].size;
     c->answer =
         data->answers ? job->pointers->out[0] + (mf_walk_offset(&data->answer, kept) + first) * (int64_t)item : NULL;
@@ -457,6 +472,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     struct job job;
     job.plan = plan;
     job.pointers = pointers;
+    job.step = data->split ? 1 : threads;
     size_t workers = (size_t)threads * data->worker_bytes;
     job.memory = mf_alloc_aligned(workers + (data->split ? data->states_bytes : 0));
     if (!job.memory)

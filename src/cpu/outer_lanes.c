@@ -17,17 +17,26 @@ static size_t value_size(const struct columns *c, int r)
     return mf_cls_size(c->plan->problem.program.reducer[r].cls);
 }
 
+/* The places of elements e, e+gap ... : count of them. */
+static void find_places(const struct walk *row, const char *base, int item, int64_t e, int64_t count, int64_t gap,
+                        const void **x)
+{
+    int64_t offset[MAX_ROWS];
+    mf_walk_offsets(row, e, gap, count, offset);
+    for (int64_t k = 0; k < count; k++)
+        x[k] = (const void *)((uintptr_t)base + (uintptr_t)(offset[k] * item));
+}
+
 /* The rows of elements e, e+gap ... of reducer r's argument; evaluated where they are not read straight. */
 static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_t gap, const void **x)
 {
     const struct problem *problem = &c->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[r];
     int node = reducer->arg[0], input = problem->program.map.node[node].index;
-    for (int64_t k = 0; k < count; k++)
-        if (c->outer->straight[r])
-            x[k] = c->base[input] +
-                   mf_walk_offset(&c->outer->row[input], e + k * gap) * mf_dtypes[problem->in_type[input]].size;
-        else
+    if (c->outer->straight[r])
+        find_places(&c->outer->row[input], c->base[input], mf_dtypes[problem->in_type[input]].size, e, count, gap, x);
+    else
+        for (int64_t k = 0; k < count; k++)
             x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
 }
 
@@ -72,7 +81,7 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
-    const void *at[MAX_CHAIN], *then[FEW_ROWS];
+    const void *at[MAX_ROWS], *then[FEW_ROWS];
     size_t item = row_item(c, r), value = value_size(c, r);
     char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
     int from = c->outer->from[r];
@@ -96,15 +105,27 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
         }
 }
 
-/* The first rows of a lane (or sequence) that is read after this one: elements e, e+gap ... below end; null if there
- * are none. */
-static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, const void **rows)
+/* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
+ * tile, or of the block that follows. Null if there are none. They are only fetched: the block may be another
+ * worker's. */
+static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, int64_t count,
+                                     const void **rows)
 {
-    if (e < 0 || e >= end || !c->outer->straight[r])
+    const struct problem *problem = &c->plan->problem;
+    int input = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
+    const char *base = c->base[input];
+    if (!c->outer->straight[r])
         return NULL;
-    int64_t left = (end - e + gap - 1) / gap, here = left < FEW_ROWS ? left : FEW_ROWS;
-    find_rows(c, r, e, here, gap, rows);
-    for (int64_t k = here; k < FEW_ROWS; k++)
+    if (e >= end) {
+        e = end < c->outer->elements ? end : 0;
+        base = end < c->outer->elements ? base : c->after[input];
+        end = c->outer->elements;
+    }
+    if (!base)
+        return NULL;
+    int64_t left = (end - e + gap - 1) / gap, here = left < count ? left : count;
+    find_places(&c->outer->row[input], base, mf_dtypes[problem->in_type[input]].size, e, here, gap, rows);
+    for (int64_t k = here; k < count; k++)
         rows[k] = rows[here - 1];
     return rows;
 }
@@ -130,13 +151,14 @@ static void chain_pieces(struct columns *c, const void *const *x, int64_t count,
     }
 }
 
-/* The chains of elements e, e+gap ... into level `level`; with append, continued by those from `then` on, below end. */
+/* The chains of elements e, e+gap ... into level `level`; those from `then` on, below end, are next. append: the states
+ * are continued. */
 static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level, int append, int64_t then,
                        int64_t end)
 {
     const struct outer_plan *outer = c->outer;
     int64_t width = c->width * outer->strip;
-    const void *x[MAX_CHAIN], *ahead[FEW_ROWS];
+    const void *x[MAX_ROWS], *ahead[FEW_ROWS];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
     if (outer->gathers) {
@@ -147,7 +169,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         find_rows(c, r, e, count, gap, x);
-        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, ahead));
+        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, FEW_ROWS, ahead));
     }
 }
 
@@ -166,13 +188,15 @@ static void merge(struct columns *c, char *const *a, char *const *b, int r, int6
 }
 
 /* The group that the tree reads `steps` groups after this one: it takes them in the order of their numbers' bits read
- * backwards. The first one follows the last one. */
+ * backwards. `groups` after the last one. */
 static int64_t next_group(int64_t group, int64_t groups, int64_t steps)
 {
     int64_t backwards = 0, next = 0;
     for (int64_t bit = 1; bit < groups; bit *= 2)
         backwards = 2 * backwards + !!(group & bit);
     backwards += steps;
+    if (backwards >= groups)
+        return groups;
     for (int64_t bit = 1; bit < groups; bit *= 2)
         next = 2 * next + !!(backwards & bit);
     return next;
@@ -191,11 +215,8 @@ static int join_lanes_of(struct columns *c, int64_t e, int64_t n, int64_t lane, 
         return 0;
     find_rows(c, r, e + lane, count, LANES, x);
     find_rows(c, r, e + lane + step, count, LANES, y);
-    int more = then && then + step + (count - 1) * LANES < n;
-    if (more) {
-        find_rows(c, r, e + then, count, LANES, next);
-        find_rows(c, r, e + then + step, count, LANES, next + count);
-    }
+    int more = rows_ahead(c, r, e + then, e + n, LANES, count, next) &&
+               rows_ahead(c, r, then < LANES ? e + then + step : e + n, e + n, LANES, count, next + count);
     (from >= 0 ? c->kernels->fold_from[reducer->fold][from] : c->kernels->fold[reducer->fold][reducer->cls])
         .joined(c->buffer[r][level][0], x, y, count, width, more ? next : NULL);
     return 1;
@@ -208,13 +229,14 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     int64_t groups = LANES / outer->strip;
     if (step == groups) {
         int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
-        chain_rows(c, e + lane, count, LANES, level, 0, e + next_group(group, groups, 1) * outer->strip, e + n);
+        int64_t then = next_group(group, groups, 1);
+        chain_rows(c, e + lane, count, LANES, level, 0, then < groups ? e + then * outer->strip : e + n, e + n);
         return count;
     }
     if (outer->pairs && n <= LANES &&
         group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */
         int64_t count = group + step < n ? 2 : 1;
-        chain_rows(c, e + group, count, step, level, 0, -1, e + n);
+        chain_rows(c, e + group, count, step, level, 0, e + next_group(group, groups, 1), e + n);
         return count;
     }
     if (outer->joins && 2 * step == groups && join_lanes_of(c, e, n, group, step, level))
@@ -268,7 +290,7 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
             const void *ahead[FEW_ROWS];
-            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, ahead);
+            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, FEW_ROWS, ahead);
             find_rows(c, r, e + done, count, 1, x);
             if (!done) {
                 memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
@@ -280,12 +302,13 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
     }
 }
 
-/* Folds whose order does not matter take the rows (strips) as they come; returns how many each state has. */
+/* Folds whose order does not matter take the rows (strips) as they come, as many a call as the kernels allow, so that
+ * states are read and written seldom; returns how many each state has. */
 static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
 {
-    int64_t strip = c->outer->strip, rows = n / strip;
-    for (int64_t done = 0; done < rows; done += FEW_ROWS) {
-        int64_t count = rows - done < FEW_ROWS ? rows - done : FEW_ROWS;
+    int64_t strip = c->outer->strip, rows = n / strip, most = c->outer->root_count ? FEW_ROWS : MAX_ROWS;
+    for (int64_t done = 0; done < rows; done += most) {
+        int64_t count = rows - done < most ? rows - done : most;
         chain_rows(c, e + done * strip, count, strip, 0, done > 0, e + (done + count) * strip, e + n);
     }
     return rows;

@@ -71,6 +71,29 @@ int64_t mf_walk_offset(const struct walk *walk, int64_t f)
     return c.offset;
 }
 
+/* Moves on by any number of steps; most moves stay within the last loops. */
+static inline void cursor_move(const struct walk *w, struct cursor *c, int64_t steps)
+{
+    for (int l = w->loops - 1; steps; l--) {
+        int64_t at = c->at[l] + steps;
+        steps = l == 0 || at < w->size[l] ? 0 : at < 2 * w->size[l] ? 1 : at / w->size[l];
+        at -= steps * w->size[l];
+        c->offset += (at - c->at[l]) * w->stride[l];
+        c->at[l] = at;
+    }
+}
+
+void mf_walk_offsets(const struct walk *walk, int64_t f, int64_t step, int64_t n, int64_t *offset)
+{
+    struct cursor c;
+    cursor_set(walk, &c, f);
+    for (int64_t k = 0; k < n; k++) {
+        offset[k] = c.offset;
+        if (k + 1 < n)
+            cursor_move(walk, &c, step);
+    }
+}
+
 int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n)
 {
     if (walk->loops == 1)
