@@ -31,7 +31,7 @@ static int reads_memory(const struct mf_plan *plan, const struct reducer *reduce
     if (node->op != OP_OPERAND || nest->kept < 1)
         return 0;
     enum dtype type = problem->in_type[node->index];
-    return is_class_type(type) || (type != DT_bool && reducer->kind == RED_FOLD &&
+    return is_class_type(type) || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
                                    plan->device->kernels->fold_from[reducer->fold][type].chain);
 }
 
@@ -53,11 +53,24 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
     return 1;
 }
 
-/* The largest power of two up to 128 that divides n and keeps P x columns elements in a strip. */
-static int64_t strip_length(int64_t n, int64_t columns)
+/* Whether all reducers are folds whose order does not matter. */
+static int in_any_order(const struct problem *problem)
 {
-    int64_t p = 1;
-    while (p < LANES && n % (2 * p) == 0 && 2 * p * columns <= STRIP_ELEMENTS)
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+        if (reducer->kind != RED_FOLD || (ordered && mf_cls_is_float(reducer->cls)))
+            return 0;
+    }
+    return 1;
+}
+
+/* The largest power of two that divides n and keeps P x columns elements in a strip; at most the lanes, where there are
+ * lanes. */
+static int64_t strip_length(const struct problem *problem, int64_t n, int64_t columns)
+{
+    int64_t p = 1, most = in_any_order(problem) ? STRIP_ELEMENTS : LANES;
+    while (p < most && n % (2 * p) == 0 && 2 * p * columns <= STRIP_ELEMENTS)
         p *= 2;
     return p;
 }
@@ -75,7 +88,7 @@ static int choose_strip(const struct mf_plan *plan, int64_t *strip, enum strip *
         return 1;
     }
     if (columns < WIDTH_BYTES / 8 && all_have_strides(plan, 1, columns, 0))
-        *strip = strip_length(run, columns);
+        *strip = strip_length(&plan->problem, run, columns);
     return *strip * columns >= MIN_WIDTH;
 }
 
@@ -220,15 +233,13 @@ static void plan_lanes(struct mf_plan *plan)
     const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
     int passes = 0, same = data->lane_count > 0;
     data->pairs = data->strip == 1;
-    data->any_order = 1;
+    data->any_order = in_any_order(&plan->problem);
     for (int q = 0; q < data->lane_count; q++) {
         const struct reducer *reducer = &reducers[data->lane[q]];
-        int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
         passes += reducer->kind == RED_LSE ? 2 : 1;
         same = same && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
                data->from[data->lane[q]] == data->from[data->lane[0]];
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
-        data->any_order = data->any_order && reducer->kind == RED_FOLD && !(ordered && mf_cls_is_float(reducer->cls));
     }
     int only = data->lane[0], from = data->from[only];
     const struct kernels *k = plan->device->kernels;
@@ -290,6 +301,8 @@ static mf_status make(struct mf_plan *plan)
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
     plan_lanes(plan);
+    if (data->any_order && !data->split)
+        data->tiles = 1; /* the contract's tiles are about order */
     data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->answers = runs_are_answers(plan);
