@@ -136,15 +136,19 @@ static struct rows random_rows(struct type t, int64_t trial)
     return r;
 }
 
-/* A random chain; element (k, i) is in loaded[k * n + i]. */
+/* A random chain of at most `most` rows; element (k, i) is in loaded[k * n + i]. */
 struct chain {
     int64_t count, n;
-    const void *x[32];
+    const void *x[128];
 };
 
-static struct chain random_chain(struct type t, int64_t trial)
+enum { MAX_COLUMNS = 9000 };
+
+static struct chain random_chain(struct type t, int64_t trial, int64_t most)
 {
-    struct chain c = {.count = random_to(1, 32), .n = random_length(trial)};
+    struct chain c = {.n = trial == TRIALS - 1 ? random_to(4097, MAX_COLUMNS) : random_length(trial)};
+    const int64_t fit = MAX_ELEMENTS / (c.n + 9);
+    c.count = random_to(1, most < fit ? most : fit);
     const int64_t gap = random_to(0, 3) * random_to(0, 3), bytes = bytes_of(t);
     const int upwards = trial % 3 == 0; /* and with no gap touching */
     char *x = guard_last(in_pages, c.count * c.n + (c.count - 1) * gap, bytes_of(t));
@@ -180,9 +184,9 @@ static void test_fold_rows(const char *isa, const struct fold_kernels *fold, enu
 static void test_fold_chain(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
 {
     const struct type plain = {.cls = t.cls};
-    static union value want[4096];
+    static union value want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial);
+        const struct chain c = random_chain(t, trial, t.cls == CLS_I64 || t.cls == CLS_U64 ? 128 : 32);
         void *acc = guard_last(out_pages, c.n, cls_bytes[t.cls]);
         fill_random(plain, acc, c.n);
         for (int64_t i = 0; i < c.n; i++) {
@@ -194,7 +198,7 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
             for (int64_t k = 0; k < c.count; k++)
                 want[i] = combine(op, t.cls, want[i], loaded[k * c.n + i]);
         }
-        fold->chain(acc, acc, c.x, c.count, c.n, NULL);
+        fold->chain(acc, acc, c.x, c.count, c.n, c.count >= 8 ? c.x : NULL);
         int64_t i = 0;
         while (i < c.n && same(t.cls, load(plain, acc, i), want[i], op == FOLD_MIN || op == FOLD_MAX))
             i++;
@@ -210,7 +214,7 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
     enum { LEFTS = 4 };
     const struct type plain = {.cls = t.cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        struct chain c = random_chain(t, trial);
+        struct chain c = random_chain(t, trial, 32);
         const int64_t lanes = c.count >= 8 && trial % 2 ? 2 : 1, lefts = random_to(0, LEFTS);
         const int64_t count = lanes == 1 ? c.count : (int64_t)1 << random_to(0, 2);
         void *out = guard_last(out_pages, c.n, cls_bytes[t.cls]), *spare = malloc((size_t)c.n * 8);
@@ -408,9 +412,9 @@ static void test_summary(const char *isa, const struct kernels *k, enum cls cls)
 static void test_state_chain(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
 {
     const struct type t = {.cls = cls};
-    static struct state want[4096];
+    static struct state want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial);
+        const struct chain c = random_chain(t, trial, 32);
         const int64_t first = !is_lse && trial % 2 ? random_to(1, 31) : 0;
         void *a = guard_last(out_pages, c.n, cls_bytes[cls]), *b = guard_last(out2_pages, c.n, cls_bytes[cls]);
         fill_random(t, a, c.n);
@@ -439,7 +443,7 @@ static void test_state_merge(const char *isa, const struct kernels *k, enum cls 
 {
     const struct type t = {.cls = cls};
     const int bytes = cls_bytes[cls];
-    static struct state want[4096];
+    static struct state want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const int64_t n = random_length(trial), na = random_to(!is_lse && trial % 5 == 0 ? 0 : 1, 5000);
         const int64_t nb = random_to(!is_lse && trial % 6 == 0 ? 0 : 1, 5000);
@@ -497,10 +501,10 @@ static void test_arg_rows(const char *isa, const struct kernels *k, enum cls cls
 static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cls, int which)
 {
     const struct type t = {.cls = cls};
-    static union value best_want[4096];
-    static int32_t index_want[4096];
+    static union value best_want[MAX_COLUMNS];
+    static int32_t index_want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial);
+        const struct chain c = random_chain(t, trial, 32);
         const int32_t first = (int32_t)random_to(0, 1000000);
         void *best = guard_last(out_pages, c.n, cls_bytes[cls]);
         int32_t *index = guard_last(out2_pages, c.n, 4);
@@ -575,7 +579,7 @@ int main(void)
     in_pages = guard_create(MAX_ELEMENTS * 8);
     in2_pages = guard_create(MAX_ELEMENTS * 8);
     out_pages = guard_create(3 * 4608 * 8);
-    out2_pages = guard_create(4096 * 8);
+    out2_pages = guard_create(MAX_COLUMNS * 8);
     loaded = malloc(MAX_ELEMENTS * sizeof *loaded);
     waiting = malloc(MAX_ELEMENTS * sizeof *waiting);
     if (loaded == NULL || waiting == NULL)

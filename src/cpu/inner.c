@@ -53,7 +53,8 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     enum dtype type = plan->problem.in_type[node->index];
     const struct walk *walk = &pass->block.walk[node->index];
     int is_class = type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
-    int known = is_class || (type != DT_bool && reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows);
+    int known = is_class || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
+                             k->fold_from[reducer->fold][type].rows);
     int64_t run = walk->size[walk->loops - 1];
     return known && walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
 }

@@ -16,8 +16,9 @@
  * any: 1 when some element is not 0 (a NaN is not), else 0; its states are such 0 and 1. */
 enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_ANY, FOLD_COUNT };
 
-/* out[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32. acc may be out; null: the
- * chain starts with x[0]. next: null, or the 8 rows that the caller reads afterwards: their beginnings are fetched. */
+/* out[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32, for integer classes 128.
+ * acc may be out; null: the chain starts with x[0]. next: null, or the 8 rows that the caller reads afterwards: their
+ * beginnings are fetched. */
 typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t count, int64_t n,
                       const void *const *next);
 /* out[r] = the fold, in the order above, of x[r*pitch] ... x[r*pitch + n-1], for r < rows; 1 <= n <= 4096. */

@@ -31,7 +31,7 @@ static int reads_memory(const struct mf_plan *plan, const struct reducer *reduce
     if (node->op != OP_OPERAND || nest->kept < 1)
         return 0;
     enum dtype type = problem->in_type[node->index];
-    return is_class_type(type) || (type != DT_bool && reducer->kind == RED_FOLD &&
+    return is_class_type(type) || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
                                    plan->device->kernels->fold_from[reducer->fold][type].chain);
 }
 
@@ -53,11 +53,24 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
     return 1;
 }
 
-/* The largest power of two up to 128 that divides n and keeps P x columns elements in a strip. */
-static int64_t strip_length(int64_t n, int64_t columns)
+/* Whether all reducers are folds whose order does not matter. */
+static int in_any_order(const struct problem *problem)
 {
-    int64_t p = 1;
-    while (p < LANES && n % (2 * p) == 0 && 2 * p * columns <= STRIP_ELEMENTS)
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+        if (reducer->kind != RED_FOLD || (ordered && mf_cls_is_float(reducer->cls)))
+            return 0;
+    }
+    return 1;
+}
+
+/* The largest power of two that divides n and keeps P x columns elements in a strip; at most the lanes, where there are
+ * lanes. */
+static int64_t strip_length(const struct problem *problem, int64_t n, int64_t columns)
+{
+    int64_t p = 1, most = in_any_order(problem) ? STRIP_ELEMENTS : LANES;
+    while (p < most && n % (2 * p) == 0 && 2 * p * columns <= STRIP_ELEMENTS)
         p *= 2;
     return p;
 }
@@ -75,7 +88,7 @@ static int choose_strip(const struct mf_plan *plan, int64_t *strip, enum strip *
         return 1;
     }
     if (columns < WIDTH_BYTES / 8 && all_have_strides(plan, 1, columns, 0))
-        *strip = strip_length(run, columns);
+        *strip = strip_length(&plan->problem, run, columns);
     return *strip * columns >= MIN_WIDTH;
 }
 
@@ -167,13 +180,15 @@ static void plan_width(struct mf_plan *plan)
     struct outer_plan *data = plan->data;
     const struct nest *nest = nest_of(plan);
     const struct problem *problem = &plan->problem;
-    int64_t value = 4, item = 8;
+    int64_t value = 2, item = 8;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        int64_t size = (int64_t)mf_cls_size(reducer->cls);
-        value = size > value ? size : value;
+        int64_t state = (int64_t)mf_cls_size(reducer->cls), size = state;
         if (data->straight[r])
             size = mf_dtypes[problem->in_type[problem->program.map.node[reducer->arg[0]].index]].size;
+        if (data->from[r] >= 0 && !mf_cls_is_float(reducer->cls))
+            state = 2 * size; /* integer kernels keep their states short while they go down the rows */
+        value = state > value ? state : value;
         item = size < item ? size : item;
     }
     data->columns = nest->size[nest->kept - 1];
@@ -218,15 +233,13 @@ static void plan_lanes(struct mf_plan *plan)
     const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
     int passes = 0, same = data->lane_count > 0;
     data->pairs = data->strip == 1;
-    data->any_order = 1;
+    data->any_order = in_any_order(&plan->problem);
     for (int q = 0; q < data->lane_count; q++) {
         const struct reducer *reducer = &reducers[data->lane[q]];
-        int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
         passes += reducer->kind == RED_LSE ? 2 : 1;
         same = same && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
                data->from[data->lane[q]] == data->from[data->lane[0]];
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
-        data->any_order = data->any_order && reducer->kind == RED_FOLD && !(ordered && mf_cls_is_float(reducer->cls));
     }
     int only = data->lane[0], from = data->from[only];
     const struct kernels *k = plan->device->kernels;
@@ -288,6 +301,8 @@ static mf_status make(struct mf_plan *plan)
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
     plan_lanes(plan);
+    if (data->any_order && !data->split)
+        data->tiles = 1; /* the contract's tiles are about order */
     data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->answers = runs_are_answers(plan);
@@ -304,6 +319,7 @@ struct job {
     char *memory;
     char *states[MAX_REDUCERS][2]; /* shared, when split */
     int64_t block;                 /* the block whose tiles are the tasks, when split */
+    int64_t step;                  /* a worker's next block is about so many blocks later */
 };
 
 struct worker {
@@ -311,6 +327,22 @@ struct worker {
     struct finish finish;
     char *states_memory;
 };
+
+/* Where the operands' element 0 and first column of a block are; null where there is no such block. */
+static void find_block(const struct job *job, int64_t block, const char *base[MF_MAX_INPUTS])
+{
+    const struct outer_plan *data = job->plan->data;
+    const struct problem *problem = &job->plan->problem;
+    const struct nest *nest = nest_of(job->plan);
+    int64_t kept = block / data->blocks, first = block % data->blocks * data->width;
+    int is_there = kept < problem->kept_total / data->columns;
+    for (int i = 0; i < problem->input_count; i++) {
+        int64_t offset = is_there ? mf_walk_offset(&data->kept[i], kept) + first * nest->in[i][nest->kept - 1] : 0;
+        base[i] = is_there ? (const char *)((uintptr_t)job->pointers->in[i] +
+                                            (uintptr_t)(offset * mf_dtypes[problem->in_type[i]].size))
+                           : NULL;
+    }
+}
 
 static void start_columns(struct worker *w, const struct job *job, int64_t block, char *memory)
 {
@@ -322,12 +354,8 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     c->outer = data;
     c->kernels = job->plan->device->kernels;
     c->width = data->columns - first < data->width ? data->columns - first : data->width;
-    for (int i = 0; i < problem->input_count; i++) {
-        int64_t column = nest_of(job->plan)->in[i][nest_of(job->plan)->kept - 1];
-        c->base[i] = (const char *)((uintptr_t)job->pointers->in[i] +
-                                    (uintptr_t)((mf_walk_offset(&data->kept[i], kept) + first * column) *
-                                                mf_dtypes[problem->in_type[i]].size));
-    }
+    find_block(job, block, c->base);
+    find_block(job, block + job->step, c->after);
     size_t item = (size_t)mf_dtypes[problem->out_type[0]].size;
     c->answer =
         data->answers ? job->pointers->out[0] + (mf_walk_offset(&data->answer, kept) + first) * (int64_t)item : NULL;
@@ -457,6 +485,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     struct job job;
     job.plan = plan;
     job.pointers = pointers;
+    job.step = data->split ? 1 : threads;
     size_t workers = (size_t)threads * data->worker_bytes;
     job.memory = mf_alloc_aligned(workers + (data->split ? data->states_bytes : 0));
     if (!job.memory)

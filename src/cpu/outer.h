@@ -4,7 +4,8 @@
 
 #include "finish.h"
 
-enum { LEVELS = 9, MAX_CHAIN = STEPS, PIECE_BYTES = 32 << 10, FEW_ROWS = 8 };
+/* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once. */
+enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LANES, PIECE_BYTES = 32 << 10, FEW_ROWS = 8 };
 
 /* How a strip lies in memory: P consecutive elements of each of W columns. */
 enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [W][P] */ };
@@ -39,9 +40,10 @@ struct columns {
     const struct mf_plan *plan;
     const struct outer_plan *outer;
     const struct kernels *kernels;
-    const char *base[MF_MAX_INPUTS]; /* element 0, first column of this block */
-    int64_t width;                   /* columns of this block */
-    char *answer;                    /* where the runs' folds go when they are the output; else null */
+    const char *base[MF_MAX_INPUTS];  /* element 0, first column of this block */
+    const char *after[MF_MAX_INPUTS]; /* the same of the block that is read afterwards, or null */
+    int64_t width;                    /* columns of this block */
+    char *answer;                     /* where the runs' folds go when they are the output; else null */
     struct block block;
     char *piece;                           /* a piece of a lane's rows, gathered */
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */

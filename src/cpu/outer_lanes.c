@@ -17,23 +17,27 @@ static size_t value_size(const struct columns *c, int r)
     return mf_cls_size(c->plan->problem.program.reducer[r].cls);
 }
 
+/* The places of elements e, e+gap ... : count of them. */
+static void find_places(const struct walk *row, const char *base, int item, int64_t e, int64_t count, int64_t gap,
+                        const void **x)
+{
+    int64_t offset[MAX_ROWS];
+    mf_walk_offsets(row, e, gap, count, offset);
+    for (int64_t k = 0; k < count; k++)
+        x[k] = (const void *)((uintptr_t)base + (uintptr_t)(offset[k] * item));
+}
+
 /* The rows of elements e, e+gap ... of reducer r's argument; evaluated where they are not read straight. */
 static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_t gap, const void **x)
 {
     const struct problem *problem = &c->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[r];
     int node = reducer->arg[0], input = problem->program.map.node[node].index;
-    if (!c->outer->straight[r]) {
+    if (c->outer->straight[r])
+        find_places(&c->outer->row[input], c->base[input], mf_dtypes[problem->in_type[input]].size, e, count, gap, x);
+    else
         for (int64_t k = 0; k < count; k++)
             x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
-        return;
-    }
-    const struct walk *walk = &c->outer->row[input];
-    int64_t size = mf_dtypes[problem->in_type[input]].size, step = gap * walk->stride[0] * size;
-    x[0] = c->base[input] + mf_walk_offset(walk, e) * size;
-    for (int64_t k = 1; k < count; k++)
-        x[k] = walk->loops == 1 ? (const char *)x[k - 1] + step
-                                : c->base[input] + mf_walk_offset(walk, e + k * gap) * size;
 }
 
 /* Evaluates all roots for rows e, e+gap ... into c->rows. */
@@ -77,7 +81,7 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
-    const void *at[MAX_CHAIN], *then[FEW_ROWS];
+    const void *at[MAX_ROWS], *then[FEW_ROWS];
     size_t item = row_item(c, r), value = value_size(c, r);
     char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
     int from = c->outer->from[r];
@@ -101,15 +105,27 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
         }
 }
 
-/* The first rows of a lane (or sequence) that is read after this one: elements e, e+gap ... below end; null if there
- * are none. */
-static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, const void **rows)
+/* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
+ * tile, or of the block that follows. Null if there are none. They are only fetched: the block may be another
+ * worker's. */
+static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, int64_t count,
+                                     const void **rows)
 {
-    if (e < 0 || e >= end || !c->outer->straight[r])
+    const struct problem *problem = &c->plan->problem;
+    int input = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
+    const char *base = c->base[input];
+    if (!c->outer->straight[r])
         return NULL;
-    int64_t left = (end - e + gap - 1) / gap, here = left < FEW_ROWS ? left : FEW_ROWS;
-    find_rows(c, r, e, here, gap, rows);
-    for (int64_t k = here; k < FEW_ROWS; k++)
+    if (e >= end) {
+        e = end < c->outer->elements ? end : 0;
+        base = end < c->outer->elements ? base : c->after[input];
+        end = c->outer->elements;
+    }
+    if (!base)
+        return NULL;
+    int64_t left = (end - e + gap - 1) / gap, here = left < count ? left : count;
+    find_places(&c->outer->row[input], base, mf_dtypes[problem->in_type[input]].size, e, here, gap, rows);
+    for (int64_t k = here; k < count; k++)
         rows[k] = rows[here - 1];
     return rows;
 }
@@ -135,13 +151,14 @@ static void chain_pieces(struct columns *c, const void *const *x, int64_t count,
     }
 }
 
-/* The chains of elements e, e+gap ... into level `level`; with append, continued by those from `then` on, below end. */
+/* The chains of elements e, e+gap ... into level `level`; those from `then` on, below end, are next. append: the states
+ * are continued. */
 static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level, int append, int64_t then,
                        int64_t end)
 {
     const struct outer_plan *outer = c->outer;
     int64_t width = c->width * outer->strip;
-    const void *x[MAX_CHAIN], *ahead[FEW_ROWS];
+    const void *x[MAX_ROWS], *ahead[FEW_ROWS];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
     if (outer->gathers) {
@@ -152,7 +169,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         find_rows(c, r, e, count, gap, x);
-        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, ahead));
+        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, FEW_ROWS, ahead));
     }
 }
 
@@ -171,13 +188,15 @@ static void merge(struct columns *c, char *const *a, char *const *b, int r, int6
 }
 
 /* The group that the tree reads `steps` groups after this one: it takes them in the order of their numbers' bits read
- * backwards. The first one follows the last one. */
+ * backwards. `groups` after the last one. */
 static int64_t next_group(int64_t group, int64_t groups, int64_t steps)
 {
     int64_t backwards = 0, next = 0;
     for (int64_t bit = 1; bit < groups; bit *= 2)
         backwards = 2 * backwards + !!(group & bit);
     backwards += steps;
+    if (backwards >= groups)
+        return groups;
     for (int64_t bit = 1; bit < groups; bit *= 2)
         next = 2 * next + !!(backwards & bit);
     return next;
@@ -190,13 +209,14 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     int64_t groups = LANES / outer->strip;
     if (step == groups) {
         int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
-        chain_rows(c, e + lane, count, LANES, level, 0, e + next_group(group, groups, 1) * outer->strip, e + n);
+        int64_t then = next_group(group, groups, 1);
+        chain_rows(c, e + lane, count, LANES, level, 0, then < groups ? e + then * outer->strip : e + n, e + n);
         return count;
     }
     if (outer->pairs && n <= LANES &&
         group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */
         int64_t count = group + step < n ? 2 : 1;
-        chain_rows(c, e + group, count, step, level, 0, -1, e + n);
+        chain_rows(c, e + group, count, step, level, 0, e + next_group(group, groups, 1), e + n);
         return count;
     }
     int64_t left = tree(c, e, n, group, 2 * step, level);
@@ -238,13 +258,14 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
             waiting += ones % 2;
         for (int64_t ones = leaf / lanes; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const struct joined j = {x,
-                                 left,
-                                 rows_ahead(c, r, group ? e + group * outer->strip : -1, e + n, LANES, ahead),
-                                 lanes,
-                                 count,
-                                 lefts,
-                                 c->buffer[r][waiting][0]};
+        const struct joined j = {
+            x,
+            left,
+            rows_ahead(c, r, group ? e + group * outer->strip : e + n, e + n, LANES, FEW_ROWS, ahead),
+            lanes,
+            count,
+            lefts,
+            c->buffer[r][waiting][0]};
         kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * outer->strip);
     }
     return n / LANES;
@@ -288,7 +309,7 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
             const void *ahead[FEW_ROWS];
-            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, ahead);
+            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, FEW_ROWS, ahead);
             find_rows(c, r, e + done, count, 1, x);
             if (!done) {
                 memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
@@ -300,12 +321,13 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
     }
 }
 
-/* Folds whose order does not matter take the rows (strips) as they come; returns how many each state has. */
+/* Folds whose order does not matter take the rows (strips) as they come, as many a call as the kernels allow, so that
+ * states are read and written seldom; returns how many each state has. */
 static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
 {
-    int64_t strip = c->outer->strip, rows = n / strip;
-    for (int64_t done = 0; done < rows; done += FEW_ROWS) {
-        int64_t count = rows - done < FEW_ROWS ? rows - done : FEW_ROWS;
+    int64_t strip = c->outer->strip, rows = n / strip, most = c->outer->root_count ? FEW_ROWS : MAX_ROWS;
+    for (int64_t done = 0; done < rows; done += most) {
+        int64_t count = rows - done < most ? rows - done : most;
         chain_rows(c, e + done * strip, count, strip, 0, done > 0, e + (done + count) * strip, e + n);
     }
     return rows;

@@ -105,6 +105,12 @@ static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 #define MASK i64
 #include "vec_type.inc"
 
+/* Parts of vectors of short integers are rare: ends of rows. */
+#define vload_part_i8 vload_few_i8
+#define vload_part_u8 vload_few_u8
+#define vload_part_i16 vload_few_i16
+#define vload_part_u16 vload_few_u16
+
 /* Two-vector shuffles: VPICK(32, RULE, u, v, w) takes lane RULE(i, w, length) of u followed by v for each
  * lane i; 32 or 64 is the size of an element in bits.
  * The rules work on vectors that hold several rows of w lanes each, w a power of two:

@@ -71,6 +71,35 @@ int64_t mf_walk_offset(const struct walk *walk, int64_t f)
     return c.offset;
 }
 
+/* The sum of two positions, digit by digit; it is below the walk's end. */
+static inline void cursor_add(const struct walk *w, struct cursor *c, const struct cursor *step)
+{
+    int64_t carry = 0;
+    for (int l = w->loops - 1; l >= 0; l--) {
+        int64_t at = c->at[l] + step->at[l] + carry;
+        carry = l > 0 && at >= w->size[l];
+        at -= carry ? w->size[l] : 0;
+        c->offset += (at - c->at[l]) * w->stride[l];
+        c->at[l] = at;
+    }
+}
+
+void mf_walk_offsets(const struct walk *walk, int64_t f, int64_t step, int64_t n, int64_t *offset)
+{
+    struct cursor c, by;
+    cursor_set(walk, &c, f);
+    offset[0] = c.offset;
+    if (n > 1 && walk->loops > 1)
+        cursor_set(walk, &by, step);
+    for (int64_t k = 1; k < n; k++) {
+        if (walk->loops > 1)
+            cursor_add(walk, &c, &by);
+        else
+            c.offset += step * walk->stride[0];
+        offset[k] = c.offset;
+    }
+}
+
 int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n)
 {
     if (walk->loops == 1)

@@ -15,6 +15,8 @@ struct walk {
 void mf_walk_make(struct walk *walk, int loops, const int64_t *size, const int64_t *stride);
 /* Elements from the base to flat position f. */
 int64_t mf_walk_offset(const struct walk *walk, int64_t f);
+/* The same for positions f, f+step ...: n of them, at least one. */
+void mf_walk_offsets(const struct walk *walk, int64_t f, int64_t step, int64_t n, int64_t *offset);
 /* Whether positions f ... f+n-1 lie within one run of the last loop. */
 int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n);
 
