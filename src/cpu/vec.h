@@ -8,7 +8,7 @@
  *   vload_part vstore_part            only the first m elements; the rest of a load comes from a fill vector
  *   vput                              vstore_part of floats, without a call where there are masked stores
  *   vmin vmax                         a NaN sticks
- *   vabove                            a > b ? a : b
+ *   vabove vbelow                     a > b ? a : b, a < b ? a : b
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...

@@ -43,6 +43,16 @@ static inline vec_f64 vabove_f64(vec_f64 a, vec_f64 b)
     return (vec_f64)_mm_max_pd((__m128d)a, (__m128d)b);
 }
 
+static inline vec_f32 vbelow_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm_min_ps((__m128)a, (__m128)b);
+}
+
+static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm_min_pd((__m128d)a, (__m128d)b);
+}
+
 /* MINPS and MAXPS give b when either is NaN; or-ing in the mask of a's NaNs (all ones is a NaN) mends the rest. */
 static inline vec_f32 vmin_f32(vec_f32 a, vec_f32 b)
 {
