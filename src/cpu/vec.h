@@ -9,6 +9,7 @@
  *   vput                              vstore_part of floats, without a call where there are masked stores
  *   vmin vmax                         a NaN sticks
  *   vabove vbelow                     a > b ? a : b, a < b ? a : b
+ *   vscale(v, n, t)                   v * 2^n, which is normal, for whole n; t is n + 1.5 * 2^23 (double: 2^52)
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...
@@ -159,6 +160,19 @@ static inline vec_i64 vlane_i64(void)
     for (int i = 0; i < VLEN_i64; i++)
         lane[i] = i;
     return lane;
+}
+
+/* t's low bits are n. */
+static inline vec_f32 vscale_plain_f32(vec_f32 v, vec_f32 n, vec_f32 t)
+{
+    (void)n;
+    return (vec_f32)((vec_u32)v + ((vec_u32)t << 23));
+}
+
+static inline vec_f64 vscale_plain_f64(vec_f64 v, vec_f64 n, vec_f64 t)
+{
+    (void)n;
+    return (vec_f64)((vec_u64)v + ((vec_u64)t << 52));
 }
 
 /* fill where lane >= m. */

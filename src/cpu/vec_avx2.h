@@ -7,6 +7,8 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define vscale_f32 vscale_plain_f32
+#define vscale_f64 vscale_plain_f64
 
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
 {

@@ -7,6 +7,8 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define vscale_f32 vscale_plain_f32
+#define vscale_f64 vscale_plain_f64
 
 #define vmin_i8 vlesser_i8
 #define vmax_i8 vgreater_i8
