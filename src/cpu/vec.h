@@ -41,11 +41,12 @@ MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 }
 
 /* The same along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
- * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. */
-enum { ROW_AHEAD_BYTES = 1024 };
+ * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. Where there
+ * is more to compute than one operation an element, memory is asked earlier. */
+enum { ROW_AHEAD_BYTES = 1024, ROW_EARLY_BYTES = 2048 };
 MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_t n, int64_t bytes)
 {
-    const int64_t distance = n < ROW_AHEAD_BYTES ? n : ROW_AHEAD_BYTES;
+    const int64_t distance = n < ROW_EARLY_BYTES ? n : ROW_EARLY_BYTES;
     if (i + distance < n)
         ahead(row, i + distance, bytes);
     else if (next)
