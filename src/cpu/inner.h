@@ -53,10 +53,10 @@ struct worker {
 
 /* inner_feed.c: `rows` rows of n elements from flat position f of pass p, into results at index i. */
 void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i);
-/* One tile, which begins with element e of its row, into tile state t; results at index i are overwritten. */
+/* One tile, which begins with element e of its row, into tile state t; i is the output's place in its group. */
 void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int64_t t, int64_t i);
-/* As many whole tiles from element e of a row on as its one fold can read from memory in one go, at most `most`,
- * into tile states t ...; returns their number, 0 where the fold needs mf_inner_tile. */
+/* As many whole tiles from flat position f on as the kernels can read from memory in one go, at most `most`, into
+ * tile states t ...; returns their number, 0 where mf_inner_tile has to do it. */
 int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t);
 /* Folds `tiles` tile states, the last of `last` elements, into results at index i. */
 void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i);

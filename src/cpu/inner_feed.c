@@ -91,31 +91,38 @@ static char *part(struct worker *w, int r, int p, int64_t i, size_t size)
     return (char *)w->finish.results.part[r][p] + (size_t)i * size;
 }
 
-/* Built-in reducer r over `rows` rows of n elements at a pitch; results go to index i. */
-static void fold_rows(struct worker *w, int r, const struct source *source, int from, int64_t rows, int64_t n,
-                      int64_t i)
+/* Built-in reducer r over `rows` rows of n elements at a pitch, to the two arrays of its results. */
+static void fold_rows_to(void *first, void *second, const struct worker *w, int r, const struct source *source,
+                         int from, int64_t rows, int64_t n)
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     const struct kernels *k = w->kernels;
     enum cls cls = reducer->cls;
-    size_t size = mf_cls_size(cls);
-    char *first = part(w, r, 0, i, size);
     switch (reducer->kind) {
     case RED_FOLD:
         (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][cls])
             .rows(first, source->x, rows, n, source->pitch);
         break;
     case RED_MOMENTS:
-        k->moments[cls].rows(first, part(w, r, 1, i, size), source->x, rows, n, source->pitch);
+        k->moments[cls].rows(first, second, source->x, rows, n, source->pitch);
         break;
     case RED_LSE:
-        k->lse[cls].rows(first, part(w, r, 1, i, size), source->x, rows, n, source->pitch);
+        k->lse[cls].rows(first, second, source->x, rows, n, source->pitch);
         break;
     default:
-        k->arg[reducer->fold == FOLD_MAX][cls].rows(first, (int64_t *)(void *)part(w, r, 1, i, 8), source->x, rows, n,
-                                                    source->pitch);
+        k->arg[reducer->fold == FOLD_MAX][cls].rows(first, second, source->x, rows, n, source->pitch);
         break;
     }
+}
+
+/* The same, to index i of the worker's results. */
+static void fold_rows(struct worker *w, int r, const struct source *source, int from, int64_t rows, int64_t n,
+                      int64_t i)
+{
+    const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+    size_t size = mf_cls_size(reducer->cls);
+    void *second = reducer->kind == RED_FOLD ? NULL : part(w, r, 1, i, reducer->kind == RED_ARG ? 8 : size);
+    fold_rows_to(part(w, r, 0, i, size), second, w, r, source, from, rows, n);
 }
 
 static void user_finish(struct worker *w, int r, const char *state, int64_t i)
@@ -164,6 +171,17 @@ static void fetch_ahead(const struct worker *w, int p, int64_t f, int64_t n, int
         __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
 }
 
+/* Where a summary's kernel puts what reducer r wants. */
+static void place_in_summary(struct summary *out, const struct reducer *reducer, void *first, void *second)
+{
+    if (reducer->kind == RED_MOMENTS) {
+        out->mean = first;
+        out->m2 = second;
+    } else {
+        *(reducer->fold == FOLD_SUM ? &out->sum : reducer->fold == FOLD_MIN ? &out->low : &out->high) = first;
+    }
+}
+
 /* All reducers of a summary: `rows` rows of n elements, n a multiple of LANES, from flat position f. */
 static void summarize(struct worker *w, int64_t f, int64_t rows, int64_t n, int64_t i)
 {
@@ -176,16 +194,8 @@ static void summarize(struct worker *w, int64_t f, int64_t rows, int64_t n, int6
         struct summary out = {NULL, NULL, NULL, NULL, NULL};
         int64_t here = straight_rows(&w->inner->pass[0].block.walk[operand], (int)size, w->pointers->in[operand],
                                      f + done * n, rows - done, n, &source);
-        for (int r = 0; r < program->reducer_count; r++) {
-            const struct reducer *reducer = &program->reducer[r];
-            void *first = part(w, r, 0, i + done, size);
-            if (reducer->kind == RED_MOMENTS) {
-                out.mean = first;
-                out.m2 = part(w, r, 1, i + done, size);
-            } else {
-                *(reducer->fold == FOLD_SUM ? &out.sum : reducer->fold == FOLD_MIN ? &out.low : &out.high) = first;
-            }
-        }
+        for (int r = 0; r < program->reducer_count; r++)
+            place_in_summary(&out, &program->reducer[r], part(w, r, 0, i + done, size), part(w, r, 1, i + done, size));
         w->kernels->summary[cls](&out, source.x, here, n, source.pitch);
         done += here;
     }
@@ -230,36 +240,30 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
     }
 }
 
-/* The results at index i as tile t's state. */
-static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, int64_t i)
+/* Reducer r's results for the n elements from e on as tile t's state. */
+static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, const void *first, const void *second)
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     size_t size = mf_inner_state_size(reducer), value = mf_cls_size(reducer->cls);
     char *to = w->states.of[r] + (size_t)t * size;
     if (reducer->kind == RED_FOLD) {
-        memcpy(to, part(w, r, 0, i, value), value);
+        memcpy(to, first, value);
         return;
     }
     struct state state;
     memset(&state, 0, sizeof state);
-    memcpy(&state.v[0], part(w, r, 0, i, value), value);
+    memcpy(&state.v[0], first, value);
     state.n = n;
     if (reducer->kind == RED_ARG)
-        state.n = *(int64_t *)(void *)part(w, r, 1, i, 8) + e;
+        state.n = *(const int64_t *)second + e;
     else
-        memcpy(&state.v[1], part(w, r, 1, i, value), value);
+        memcpy(&state.v[1], second, value);
     memcpy(to, &state, sizeof state);
 }
 
 void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int64_t t, int64_t i)
 {
     const struct pass *pass = &w->inner->pass[p];
-    if (w->inner->summary && n % LANES == 0) {
-        summarize(w, f, 1, n, i);
-        for (int r = 0; r < w->plan->problem.program.reducer_count; r++)
-            keep_state(w, r, n, e, t, i);
-        return;
-    }
     if (pass->evaluates)
         evaluate(w, p, f, n);
     if (w->inner->windows)
@@ -283,8 +287,32 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
             straight_rows(&pass->block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
                           w->pointers->in[operand], f, 1, n, &source);
         }
-        fold_rows(w, r, &source, from, 1, n, i);
-        keep_state(w, r, n, e, t, i);
+        union value first, second;
+        fold_rows_to(&first, &second, w, r, &source, from, 1, n);
+        keep_state(w, r, n, e, t, &first, &second);
+    }
+}
+
+/* Whole tiles, TILES_AT_ONCE at most, of all reducers of a summary or of the only one, into tile states t ... */
+enum { TILES_AT_ONCE = 16 };
+static void fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t e, int64_t t)
+{
+    const struct program *program = &w->plan->problem.program;
+    union value results[MAX_REDUCERS][2][TILES_AT_ONCE];
+    if (w->inner->summary) {
+        struct summary out = {NULL, NULL, NULL, NULL, NULL};
+        for (int r = 0; r < program->reducer_count; r++)
+            place_in_summary(&out, &program->reducer[r], results[r][0], results[r][1]);
+        w->kernels->summary[program->reducer[0].cls](&out, source->x, tiles, TILE, source->pitch);
+    } else {
+        fold_rows_to(results[0][0], results[0][1], w, 0, source, from, tiles, TILE);
+    }
+    for (int r = 0; r < program->reducer_count; r++) {
+        const size_t size = mf_cls_size(program->reducer[r].cls);
+        const size_t second = program->reducer[r].kind == RED_ARG ? 8 : size;
+        for (int64_t k = 0; k < tiles; k++)
+            keep_state(w, r, TILE, e + k * TILE, t + k, (char *)results[r][0] + (size_t)k * size,
+                       (char *)results[r][1] + (size_t)k * second);
     }
 }
 
@@ -292,16 +320,19 @@ int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
 {
     const struct program *program = &w->plan->problem.program;
     const struct reducer *reducer = &program->reducer[0];
-    if (program->reducer_count != 1 || reducer->kind != RED_FOLD || !w->inner->straight[0] || most < 2)
+    if ((program->reducer_count > 1 && !w->inner->summary) || !w->inner->straight[0] || most < 1)
         return 0;
     struct source source;
     int operand, from = memory_type(w, 0, &operand);
     int64_t tiles =
         straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
                       w->pointers->in[operand], f, most, TILE, &source);
-    const struct kernels *k = w->kernels;
-    (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
-        .rows(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), source.x, tiles, TILE, source.pitch);
+    if (program->reducer_count == 1 && reducer->kind == RED_FOLD) {
+        fold_rows_to(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), NULL, w, 0, &source, from, tiles, TILE);
+        return tiles;
+    }
+    tiles = tiles < TILES_AT_ONCE ? tiles : TILES_AT_ONCE;
+    fold_tiles(w, &source, from, tiles, f % w->inner->elements, t);
     return tiles;
 }
 

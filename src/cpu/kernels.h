@@ -53,7 +53,9 @@ struct fold_kernels {
  * gives the other
  *   one element x is the state (1, x, 0). */
 struct moments_kernels {
-    /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain */
+    /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain;
+     * next: null, or, where count is at most 8, the 8 rows that the caller reads afterwards: their beginnings are
+     * fetched */
     void (*chain)(void *mean, void *m2, const void *const *x, int64_t count, int64_t n, int64_t first,
                   const void *const *next);
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
@@ -73,7 +75,8 @@ typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, 
  *   merge a, b: m = max; s = s_a * exp_below(m_a - m) + s_b * exp_below(m_b - m)       (exp_below: elementary.h)
  * s says nothing where m is not finite. */
 struct lse_kernels {
-    /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: as chain_fn's */
+    /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: null, or the 8
+     * rows that the caller reads afterwards: their beginnings are fetched */
     void (*chain)(void *m, void *s, const void *const *x, int64_t count, int64_t n, const void *const *next);
     void (*merge)(void *m, void *s, const void *m_b, const void *s_b, int64_t n);
     void (*rows)(void *m, void *s, const void *x, int64_t rows, int64_t n, int64_t pitch);
@@ -83,7 +86,9 @@ struct lse_kernels {
 struct arg_kernels {
     /* best[r], index[r] (0-based within the row) */
     void (*rows)(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
-    /* where x[k][i] is strictly better than best[i]: best[i] = it, index[i] = first + k; k ascending, count <= 32 */
+    /* where x[k][i] is strictly better than best[i]: best[i] = it, index[i] = first + k; k ascending, count <= 32;
+     * next: null, or, where count is at most 8, the 8 rows that the caller reads afterwards: their beginnings are
+     * fetched */
     void (*chain)(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first,
                   const void *const *next);
 };

@@ -231,12 +231,11 @@ static void plan_lanes(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
     const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
-    int passes = 0, same = data->lane_count > 0;
+    int same = data->lane_count > 0;
     data->pairs = data->strip == 1;
     data->any_order = in_any_order(&plan->problem);
     for (int q = 0; q < data->lane_count; q++) {
         const struct reducer *reducer = &reducers[data->lane[q]];
-        passes += reducer->kind == RED_LSE ? 2 : 1;
         same = same && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
                data->from[data->lane[q]] == data->from[data->lane[0]];
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
@@ -245,7 +244,7 @@ static void plan_lanes(struct mf_plan *plan)
     const struct kernels *k = plan->device->kernels;
     data->joins = data->lane_count == 1 && data->strip < LANES && data->straight[only] && first->kind == RED_FOLD &&
                   (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined;
-    data->gathers = same && passes > 1 && !data->any_order;
+    data->gathers = same && data->lane_count > 1 && !data->any_order;
 }
 
 /* Whether elements and columns step through the same memory, and the number of elements is a power of two up to 128. */

@@ -130,8 +130,8 @@ static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_
     return rows;
 }
 
-/* Several reducers, or one that goes over its rows twice, on the same rows: piece by piece, each gathered first. A
- * lane's rows are a power of two apart as often as not and would push each other out of every cache. */
+/* Several reducers on the same rows: piece by piece, each gathered first. A lane's rows are a power of two apart as
+ * often as not and would push each other out of every cache. */
 static void chain_pieces(struct columns *c, const void *const *x, int64_t count, int64_t width, int level)
 {
     const struct outer_plan *outer = c->outer;

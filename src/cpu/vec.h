@@ -8,7 +8,8 @@
  *   vload_part vstore_part            only the first m elements; the rest of a load comes from a fill vector
  *   vput                              vstore_part of floats, without a call where there are masked stores
  *   vmin vmax                         a NaN sticks
- *   vabove                            a > b ? a : b
+ *   vabove vbelow                     a > b ? a : b, a < b ? a : b
+ *   vscale(v, n, t)                   v * 2^n, which is normal, for whole n; t is n + 1.5 * 2^23 (double: 2^52)
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...
@@ -41,11 +42,12 @@ MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 }
 
 /* The same along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
- * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. */
-enum { ROW_AHEAD_BYTES = 512 };
+ * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. Where there
+ * is more to compute than one operation an element, memory is asked earlier. */
+enum { ROW_AHEAD_BYTES = 512, ROW_EARLY_BYTES = 2048 };
 MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_t n, int64_t bytes)
 {
-    const int64_t distance = n < ROW_AHEAD_BYTES ? n : ROW_AHEAD_BYTES;
+    const int64_t distance = n < ROW_EARLY_BYTES ? n : ROW_EARLY_BYTES;
     if (i + distance < n)
         ahead(row, i + distance, bytes);
     else if (next)
@@ -166,6 +168,19 @@ static inline vec_i64 vlane_i64(void)
     for (int i = 0; i < VLEN_i64; i++)
         lane[i] = i;
     return lane;
+}
+
+/* t's low bits are n. */
+static inline vec_f32 vscale_plain_f32(vec_f32 v, vec_f32 n, vec_f32 t)
+{
+    (void)n;
+    return (vec_f32)((vec_u32)v + ((vec_u32)t << 23));
+}
+
+static inline vec_f64 vscale_plain_f64(vec_f64 v, vec_f64 n, vec_f64 t)
+{
+    (void)n;
+    return (vec_f64)((vec_u64)v + ((vec_u64)t << 52));
 }
 
 /* fill where lane >= m. */

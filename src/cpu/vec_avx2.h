@@ -7,6 +7,8 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define vscale_f32 vscale_plain_f32
+#define vscale_f64 vscale_plain_f64
 
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
 {
@@ -81,6 +83,16 @@ static inline vec_f32 vabove_f32(vec_f32 a, vec_f32 b)
 static inline vec_f64 vabove_f64(vec_f64 a, vec_f64 b)
 {
     return (vec_f64)_mm256_max_pd((__m256d)a, (__m256d)b);
+}
+
+static inline vec_f32 vbelow_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm256_min_ps((__m256)a, (__m256)b);
+}
+
+static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm256_min_pd((__m256d)a, (__m256d)b);
 }
 
 /* VMINPS and VMAXPS give b when either is NaN; or-ing in the mask of a's NaNs (all ones is a NaN) mends the rest. */

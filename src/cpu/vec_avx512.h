@@ -98,6 +98,28 @@ static inline vec_f64 vabove_f64(vec_f64 a, vec_f64 b)
     return (vec_f64)_mm512_max_pd((__m512d)a, (__m512d)b);
 }
 
+static inline vec_f32 vbelow_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm512_min_ps((__m512)a, (__m512)b);
+}
+
+static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b);
+}
+
+static inline vec_f32 vscale_f32(vec_f32 v, vec_f32 n, vec_f32 t)
+{
+    (void)t;
+    return (vec_f32)_mm512_scalef_ps((__m512)v, (__m512)n);
+}
+
+static inline vec_f64 vscale_f64(vec_f64 v, vec_f64 n, vec_f64 t)
+{
+    (void)t;
+    return (vec_f64)_mm512_scalef_pd((__m512d)v, (__m512d)n);
+}
+
 /* VMINPS and VMAXPS give b when either is NaN: lanes where a is NaN keep a. */
 static inline vec_f32 vmin_f32(vec_f32 a, vec_f32 b)
 {

@@ -19,6 +19,10 @@
 #define vmax_f64 vgreater_f64
 #define vabove_f32 vabove_plain_f32
 #define vabove_f64 vabove_plain_f64
+#define vbelow_f32 vbelow_plain_f32
+#define vbelow_f64 vbelow_plain_f64
+#define vscale_f32 vscale_plain_f32
+#define vscale_f64 vscale_plain_f64
 
 #define vkeep(v) ((void)(v))
 

@@ -7,6 +7,8 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define vscale_f32 vscale_plain_f32
+#define vscale_f64 vscale_plain_f64
 
 #define vmin_i8 vlesser_i8
 #define vmax_i8 vgreater_i8
@@ -41,6 +43,16 @@ static inline vec_f32 vabove_f32(vec_f32 a, vec_f32 b)
 static inline vec_f64 vabove_f64(vec_f64 a, vec_f64 b)
 {
     return (vec_f64)_mm_max_pd((__m128d)a, (__m128d)b);
+}
+
+static inline vec_f32 vbelow_f32(vec_f32 a, vec_f32 b)
+{
+    return (vec_f32)_mm_min_ps((__m128)a, (__m128)b);
+}
+
+static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
+{
+    return (vec_f64)_mm_min_pd((__m128d)a, (__m128d)b);
 }
 
 /* MINPS and MAXPS give b when either is NaN; or-ing in the mask of a's NaNs (all ones is a NaN) mends the rest. */
