@@ -226,7 +226,8 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
             for (int64_t i = 0; i < c.n; i++)
                 waiting[q * c.n + i] = load(plain, left[q], i);
         }
-        const struct joined j = {c.x, left, trial % 2 && c.count >= 8 ? c.x : NULL, lanes, count, lefts, spare};
+        const struct joined j = {
+            c.x, left, trial % 2 && c.count >= 8 ? c.x : NULL, lanes, count, lefts, 512 * (trial % 2), spare};
         fold->joined(&j, out, c.n);
         int64_t i = 0;
         for (; i < c.n; i++) {

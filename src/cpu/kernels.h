@@ -25,11 +25,12 @@ typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t 
 typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
 
 /* out[i] = left[lefts-1][i] o (... o (left[0][i] o lane[i])), for i < n; lane is the chain of x[0] ... x[count-1], at
- * most 32 of them, and with two lanes that chain o the chain of x[count] ... x[2*count-1], count 1, 2 or 4. next: null,
- * or 8 rows whose beginnings are fetched. spare: n elements, read by nobody else. out may be one of left. */
+ * most 32 of them, and with two lanes that chain o the chain of x[count] ... x[2*count-1], count 1, 2 or 4. Rows are
+ * fetched `far` bytes ahead (0: not at all, and next is null); next: null, or 8 rows whose beginnings are fetched.
+ * spare: n elements, read by nobody else. out may be one of left. */
 struct joined {
     const void *const *x, *const *left, *const *next;
-    int64_t lanes, count, lefts;
+    int64_t lanes, count, lefts, far;
     void *spare;
 };
 typedef void joined_fn(const struct joined *j, void *out, int64_t n);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
+/* Operands up to CACHED_BYTES are as likely as not in a cache, where asking for lines ahead only costs. */
+enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 1024 };
 
 static const struct nest *nest_of(const struct mf_plan *plan)
 {
@@ -244,6 +246,11 @@ static void plan_lanes(struct mf_plan *plan)
     const struct kernels *k = plan->device->kernels;
     data->joins = data->lane_count == 1 && data->strip < LANES && data->straight[only] && first->kind == RED_FOLD &&
                   (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined;
+    if (data->joins) {
+        int input = plan->problem.program.map.node[first->arg[0]].index;
+        int64_t most = CACHED_BYTES / mf_dtypes[plan->problem.in_type[input]].size;
+        data->far = plan->problem.kept_total * plan->problem.reduced_total > most ? ROW_FAR_BYTES : 0;
+    }
     data->gathers = same && data->lane_count > 1 && !data->any_order;
 }
 

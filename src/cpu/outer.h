@@ -27,6 +27,7 @@ struct outer_plan {
     struct walk answer;                 /* the kept loops but the columns' of that output */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
     int joins;                          /* one sum or product read from memory, in several strips: joined kernels */
+    int64_t far;                        /* how far ahead joins fetch rows; 0 where a cache has them already */
     int64_t elements, tiles;            /* of one output */
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
     int64_t strip;                      /* P, a power of two up to 128 */

@@ -258,14 +258,10 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
             waiting += ones % 2;
         for (int64_t ones = leaf / lanes; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const struct joined j = {
-            x,
-            left,
-            rows_ahead(c, r, group ? e + group * outer->strip : e + n, e + n, LANES, FEW_ROWS, ahead),
-            lanes,
-            count,
-            lefts,
-            c->buffer[r][waiting][0]};
+        const void *const *next = NULL;
+        if (outer->far)
+            next = rows_ahead(c, r, e + (group ? group * outer->strip : n), e + n, LANES, FEW_ROWS, ahead);
+        const struct joined j = {x, left, next, lanes, count, lefts, outer->far, c->buffer[r][waiting][0]};
         kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * outer->strip);
     }
     return n / LANES;
