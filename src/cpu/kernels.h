@@ -131,10 +131,10 @@ struct kernels {
     struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];
     pair_fn *pair[PAIR_COUNT][DT_COUNT]; /* both operands and the result of one memory type; null: bool, the 8-bit
                                           * floats, and PAIR_DIV of integers */
-    map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
-    convert_fn *load[DT_COUNT];     /* memory type to its class */
-    convert_fn *store[DT_COUNT][4]; /* class to memory type */
-    convert_fn *convert[4][4];      /* from class, to class */
+    map_fn *map[MAP_COUNT][4];           /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
+    convert_fn *load[DT_COUNT];          /* memory type to its class */
+    convert_fn *store[DT_COUNT][4];      /* class to memory type */
+    convert_fn *convert[4][4];           /* from class, to class */
     void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
     convert_fn *stream_f32, *stream_f64; /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */
 };
