@@ -47,6 +47,13 @@ static mf_status parse_expression(mf_device *device, const char *expression, str
     return MF_OK;
 }
 
+/* What an output is of, when the expression ends in its type: storing rounds as the cast does. */
+static int without_cast(const struct program *program, int node, enum dtype type)
+{
+    const struct node *last = &program->finish.node[node];
+    return last->op == OP_CAST && last->dtype == type ? last->arg[0] : node;
+}
+
 static mf_status make_problem(mf_device *device, const struct modes *modes, const char *expression,
                               const DLTensor *inputs, const DLTensor *outputs, uint32_t flags, struct problem *problem)
 {
@@ -60,6 +67,7 @@ static mf_status make_problem(mf_device *device, const struct modes *modes, cons
             return mf_fail(MF_ERROR_SHAPE, "output %d has %d dimensions and the most is %d", k, outputs[k].ndim,
                            MF_MAX_RANK);
         MF_TRY(find_type(&outputs[k], "output", k, &problem->out_type[k]));
+        problem->program.output[k] = without_cast(&problem->program, problem->program.output[k], problem->out_type[k]);
     }
     return mf_problem_make(modes, inputs, outputs, flags & MF_ORDER_AS_WRITTEN, problem);
 }

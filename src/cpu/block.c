@@ -210,8 +210,8 @@ void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *
     const struct node *root = &program->finish.node[program->output[0]];
     int pair = mf_pair_of(root->op);
     enum dtype type = problem->out_type[0];
-    outputs->last = problem->output_count == 1 && pair >= 0 && (type == DT_f32 || type == DT_f64) &&
-                            mf_dtypes[type].cls == root->cls
+    outputs->last = problem->output_count == 1 && pair >= 0 && mf_dtypes[type].cls == root->cls &&
+                            mf_dtypes[type].size == (int)mf_cls_size(root->cls)
                         ? kernels->pair[pair][type]
                         : NULL;
 }

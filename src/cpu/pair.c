@@ -26,12 +26,9 @@ struct pair_plan {
     int long_rows;             /* or rows of whole lines: stored past the cache where lines are aligned */
 };
 
-/* The operation. A cast to the output's type is what storing does. */
 static const struct node *root(const struct mf_plan *plan)
 {
-    const struct problem *problem = &plan->problem;
-    const struct node *node = problem->program.finish.node, *top = &node[problem->program.output[0]];
-    return top->op == OP_CAST && top->dtype == problem->out_type[0] ? &node[top->arg[0]] : top;
+    return &plan->problem.program.finish.node[plan->problem.program.output[0]];
 }
 
 /* A number of the operation's class in the output's type; 0 where that has no such value. */

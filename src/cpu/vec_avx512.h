@@ -304,6 +304,8 @@ static inline vec_f32 vwiden_f16(vec_half_u16 h)
     return v;
 }
 
+#define MF_HAVE_F16C
+
 static inline vec_half_u16 vnarrow_f16(vec_f32 v)
 {
     return (vec_half_u16)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
