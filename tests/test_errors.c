@@ -200,13 +200,13 @@ static void test_device_types(void)
     static const int known[] = {0, 1, 3, 11, 13}, other[] = {2, 4, 7, 8, 10, 14, 255, -1};
     DLTensor in = mf_tensor(source, MF_F32, DIMS(3)), out = mf_tensor(target, MF_F32, DIMS(3)), far = in;
     for (size_t t = 0; t < sizeof known / sizeof known[0]; t++) {
-        far.device.device_type = known[t];
+        far.device.device_type = (DLDeviceType)known[t];
         CHECK_MSG(mf_fold(cpu, "i->i", "a*3", &far, &out) == MF_OK, "type %d: %s", known[t], mf_error());
     }
     for (size_t t = 0; t < sizeof other / sizeof other[0]; t++) {
         char fact[64];
         snprintf(fact, sizeof fact, "device type %d|CPU", other[t]);
-        far.device.device_type = other[t];
+        far.device.device_type = (DLDeviceType)other[t];
         check_fold(MF_ERROR_UNSUPPORTED, "i->i", "a*3", &far, &out, fact);
         DLTensor far_out = out;
         far_out.device = far.device;

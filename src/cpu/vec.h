@@ -16,6 +16,7 @@
  *   vbits                             one bit a lane of a mask
  *   vwiden                            half a vector to one of integers twice as wide (and bf16 to float)
  *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
+ *   vjoin_u16 vlower_u16 vupper_u16   a vector from its halves, its halves
  *   vnarrow_f16                       to 16-bit floats, to the nearest even
  *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
  *   vload_pieces(p, step, bytes)      16 (32, 64) bytes at p, p + step ..., as one vector; bytes is a constant

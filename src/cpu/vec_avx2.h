@@ -307,6 +307,21 @@ static inline vec_f32 vwiden_f16(vec_half_u16 h)
 
 #define MF_HAVE_F16C
 
+static inline vec_u16 vjoin_u16(vec_half_u16 a, vec_half_u16 b)
+{
+    return (vec_u16)_mm256_inserti128_si256(_mm256_castsi128_si256((__m128i)a), (__m128i)b, 1);
+}
+
+static inline vec_half_u16 vlower_u16(vec_u16 v)
+{
+    return (vec_half_u16)_mm256_castsi256_si128((__m256i)v);
+}
+
+static inline vec_half_u16 vupper_u16(vec_u16 v)
+{
+    return (vec_half_u16)_mm256_extracti128_si256((__m256i)v, 1);
+}
+
 static inline vec_half_u16 vnarrow_f16(vec_f32 v)
 {
     return (vec_half_u16)_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

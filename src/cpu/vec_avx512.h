@@ -306,6 +306,21 @@ static inline vec_f32 vwiden_f16(vec_half_u16 h)
 
 #define MF_HAVE_F16C
 
+static inline vec_u16 vjoin_u16(vec_half_u16 a, vec_half_u16 b)
+{
+    return (vec_u16)_mm512_inserti64x4(_mm512_castsi256_si512((__m256i)a), (__m256i)b, 1);
+}
+
+static inline vec_half_u16 vlower_u16(vec_u16 v)
+{
+    return (vec_half_u16)_mm512_castsi512_si256((__m512i)v);
+}
+
+static inline vec_half_u16 vupper_u16(vec_u16 v)
+{
+    return (vec_half_u16)_mm512_extracti64x4_epi64((__m512i)v, 1);
+}
+
 static inline vec_half_u16 vnarrow_f16(vec_f32 v)
 {
     return (vec_half_u16)_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);

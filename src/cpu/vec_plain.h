@@ -154,6 +154,28 @@ static inline vec_f32 vwiden_f16(vec_half_u16 v)
     return (vec_f32)(((h & 0x8000) << 16) | scaled | special);
 }
 
+static inline vec_u16 vjoin_u16(vec_half_u16 a, vec_half_u16 b)
+{
+    const vec_half_u16 both[2] = {a, b};
+    vec_u16 v;
+    memcpy(&v, both, sizeof v);
+    return v;
+}
+
+static inline vec_half_u16 vlower_u16(vec_u16 v)
+{
+    vec_half_u16 h;
+    memcpy(&h, &v, sizeof h);
+    return h;
+}
+
+static inline vec_half_u16 vupper_u16(vec_u16 v)
+{
+    vec_half_u16 h;
+    memcpy(&h, (const char *)&v + sizeof h, sizeof h);
+    return h;
+}
+
 static inline vec_half_u16 vnarrow_f16(vec_f32 v)
 {
     vec_half_u16 h = {0};
