@@ -100,9 +100,21 @@ def measure(options):
     return rows
 
 
+def machine():
+    """The processor, its cores and its last cache."""
+    def read(path, pattern="(.*)"):
+        try:
+            with open(path, encoding="utf-8") as file:
+                return re.search(pattern, file.read()).group(1).strip()
+        except (OSError, AttributeError):
+            return "?"
+    return (f'{read("/proc/cpuinfo", "model name.*: (.*)")} ({platform.machine()}), {os.cpu_count()} cores, '
+            f'L3 {read("/sys/devices/system/cpu/cpu0/cache/index3/size")}')
+
+
 def markdown(rows, command):
     lines = ["# modefold on a CPU", "", f"`{command}`", "",
-             f"{platform.processor() or platform.machine()}, NumPy {np.__version__}. GB/s of bytes read and written; "
+             f"{machine()}; NumPy {np.__version__}. GB/s of bytes read and written; "
              "limit: what a plain loop reached on as many bytes, measured in turns with the row; NumPy: one thread.", "",
              "| row | type | threads | solver | GB/s | of the limit | NumPy GB/s | times NumPy |",
              "|---|---|---|---|---|---|---|---|"]
