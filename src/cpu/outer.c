@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
+/* What is worth the threads' start, and the least width that each is given of it. */
+enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256 };
 /* Operands up to CACHED_BYTES are as likely as not in a cache, where asking for lines ahead only costs. */
 enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 1024 };
 
@@ -199,6 +201,10 @@ static void plan_width(struct mf_plan *plan)
         most = STRIP_ELEMENTS / data->strip;
     if (data->root_count && most > BLOCK)
         most = BLOCK;
+    int64_t others = problem->kept_total / data->columns, share = data->columns * others / plan->threads;
+    if (problem->kept_total * problem->reduced_total >= SHARED_ELEMENTS && data->strip == 1 &&
+        data->tiles < 2 * plan->threads && share < most && share >= SHARED_WIDTH)
+        most = share; /* something for every thread */
     data->blocks = (data->columns + most - 1) / most;
     data->width = (data->columns + data->blocks - 1) / data->blocks;
     if (data->blocks > 1)
@@ -305,7 +311,8 @@ static mf_status make(struct mf_plan *plan)
     plan_arguments(plan);
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
-    data->split = plan->threads > 1 && data->tiles >= 2 * SPLIT_TILES && tasks < 4 * plan->threads;
+    data->split = plan->threads > 1 && data->tiles >= 2 * plan->threads && tasks < 4 * plan->threads;
+    data->split_tiles = data->tiles >= 8 * SPLIT_TILES * plan->threads ? SPLIT_TILES : 1;
     plan_lanes(plan);
     if (data->any_order && !data->split)
         data->tiles = 1; /* the contract's tiles are about order */
@@ -464,7 +471,7 @@ static void tile_task(void *context, int64_t task, int number)
     const struct outer_plan *data = job->plan->data;
     struct worker w;
     start_columns(&w, job, job->block, job->memory + (size_t)number * data->worker_bytes + data->finish_bytes);
-    for (int64_t t = task * SPLIT_TILES; t < (task + 1) * SPLIT_TILES && t < data->tiles; t++) {
+    for (int64_t t = task * data->split_tiles; t < (task + 1) * data->split_tiles && t < data->tiles; t++) {
         int64_t e = t * TILE;
         mf_outer_tile(&w.columns, e, data->elements - e < TILE ? data->elements - e : TILE);
         keep_tile(&w.columns, job->states, t);
@@ -476,7 +483,8 @@ static void run_split(struct job *job, int threads, int64_t blocks)
     const struct outer_plan *data = job->plan->data;
     for (job->block = 0; job->block < blocks; job->block++) {
         struct worker w;
-        mf_parallel(job->plan->device->threads, threads, (data->tiles + SPLIT_TILES - 1) / SPLIT_TILES, tile_task, job);
+        const int64_t tasks = (data->tiles + data->split_tiles - 1) / data->split_tiles;
+        mf_parallel(job->plan->device->threads, threads, tasks, tile_task, job);
         start_columns(&w, job, job->block, job->memory + data->finish_bytes);
         mf_outer_join(&w.columns, job->states, data->tiles);
         finish_block(&w, job, job->block, job->memory);

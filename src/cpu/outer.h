@@ -32,7 +32,8 @@ struct outer_plan {
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
     int64_t strip;                      /* P, a power of two up to 128 */
     enum strip layout;
-    int split; /* few outputs: tiles are the tasks */
+    int split;           /* few outputs: tiles are the tasks */
+    int64_t split_tiles; /* so many of them at a time */
     size_t buffer_bytes, rows_bytes, worker_bytes, states_bytes, finish_bytes;
 };
 
