@@ -18,7 +18,7 @@ struct sketch {
     struct problem_line *line;
     int reduces; /* the expression has reducers */
     int plain;   /* what most people do: one operand, every mode once, reducers straight on it */
-    int pair;    /* no reducer, one operation on two operands of the output's float type */
+    int pair;    /* no reducer, one operation on two operands of the output's type */
     int modes;
     int64_t size[SKETCH_MODES];
     int kept[SKETCH_MODES], has_plain[SKETCH_MODES]; /* some operand has it as a plain letter */
@@ -283,7 +283,7 @@ static void set_type(struct problem_tensor *t, DLDataType dtype)
 
 static void choose_inputs(struct sketch *s)
 {
-    DLDataType same = s->pair ? mf_dtype(percent(s, 50) ? MF_F32 : MF_F64) : throw_type(s);
+    DLDataType same = s->pair && percent(s, 50) ? mf_dtype(percent(s, 50) ? MF_F32 : MF_F64) : throw_type(s);
     int mixed = !s->pair && percent(s, 40);
     for (int i = 0; i < s->operands; i++) {
         struct problem_tensor *t = &s->line->tensor[i];

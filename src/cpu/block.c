@@ -196,7 +196,15 @@ void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, 
             block->reg[i] = evaluate_node(block, i, base, f, n);
 }
 
-void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *problem, const struct kernels *kernels)
+/* Whether node is an operand of this type. */
+static int is_operand(const struct problem *problem, int node, enum dtype type)
+{
+    const struct node *leaf = &problem->program.finish.node[node];
+    return leaf->op == OP_OPERAND && problem->in_type[leaf->index] == type;
+}
+
+void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *block, const struct problem *problem,
+                           const struct kernels *kernels)
 {
     const struct program *program = &problem->program;
     int64_t bytes = mf_dtypes[problem->out_type[0]].size;
@@ -210,10 +218,16 @@ void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *
     const struct node *root = &program->finish.node[program->output[0]];
     int pair = mf_pair_of(root->op);
     enum dtype type = problem->out_type[0];
-    outputs->last = problem->output_count == 1 && pair >= 0 && mf_dtypes[type].cls == root->cls &&
-                            mf_dtypes[type].size == (int)mf_cls_size(root->cls)
-                        ? kernels->pair[pair][type]
-                        : NULL;
+    if (problem->output_count > 1 || pair < 0 || mf_dtypes[type].cls != root->cls)
+        return;
+    outputs->raw = mf_dtypes[type].size < (int)mf_cls_size(root->cls);
+    if (outputs->raw && (!is_operand(problem, root->arg[0], type) || !is_operand(problem, root->arg[1], type)))
+        outputs->raw = 0;
+    else
+        outputs->last = kernels->pair[pair][type];
+    outputs->raw = outputs->raw && outputs->last;
+    for (int a = 0; outputs->raw && a < 2; a++)
+        block->direct[root->arg[a]] = 1;
 }
 
 static void store(const struct block *block, const struct block_outputs *outputs, int k, char *base, int64_t f,
@@ -243,26 +257,35 @@ static void store(const struct block *block, const struct block_outputs *outputs
     }
 }
 
+/* Positions f ... f+n-1 of the only output, whose last operation stores them. */
+static void store_last(const struct block *block, const struct block_outputs *outputs, char *to, int64_t n, int stream)
+{
+    const int *arg = block->plan->pool->node[outputs->node[0]].arg;
+    const struct pair_rows rows = {.rows = 1,
+                                   .n = n,
+                                   .x_unit = 1,
+                                   .y_unit = 1,
+                                   .x_once = is_direct(block, arg[0]),
+                                   .y_once = is_direct(block, arg[1]),
+                                   .past_cache = stream};
+    outputs->last(to, block->reg[arg[0]], block->reg[arg[1]], &rows);
+}
+
 void mf_block_run(struct block *block, const struct block_outputs *outputs, const char *const *base, char *const *to,
                   int64_t f, int64_t n, void *spare)
 {
     const struct walk *walk = &outputs->walk[0];
-    int fused = outputs->last && walk->stride[walk->loops - 1] == 1 && mf_walk_in_run(walk, f, n);
-    block->skip = fused ? outputs->node[0] : -1;
+    const int item = mf_dtypes[outputs->type[0]].size;
+    int in_row = outputs->last && walk->stride[walk->loops - 1] == 1 && mf_walk_in_run(walk, f, n);
+    block->skip = in_row || outputs->raw ? outputs->node[0] : -1;
     mf_block_evaluate(block, base, f, n);
-    if (fused) {
-        const int *arg = block->plan->pool->node[outputs->node[0]].arg;
-        const struct pair_rows rows = {.rows = 1,
-                                       .n = n,
-                                       .x_unit = 1,
-                                       .y_unit = 1,
-                                       .x_once = is_direct(block, arg[0]),
-                                       .y_once = is_direct(block, arg[1]),
-                                       .past_cache = outputs->stream};
-        outputs->last(to[0] + mf_walk_offset(walk, f) * mf_dtypes[outputs->type[0]].size, block->reg[arg[0]],
-                      block->reg[arg[1]], &rows);
-        return;
+    if (in_row) {
+        store_last(block, outputs, to[0] + mf_walk_offset(walk, f) * item, n, outputs->stream);
+    } else if (outputs->raw) {
+        store_last(block, outputs, spare, n, 0);
+        mf_walk_scatter(walk, item, to[0], f, n, spare);
+    } else {
+        for (int k = 0; k < outputs->count; k++)
+            store(block, outputs, k, to[k], f, n, spare);
     }
-    for (int k = 0; k < outputs->count; k++)
-        store(block, outputs, k, to[k], f, n, spare);
 }

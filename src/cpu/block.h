@@ -63,11 +63,13 @@ struct block_outputs {
     enum dtype type[MF_MAX_OUTPUTS];
     struct walk walk[MF_MAX_OUTPUTS];
     pair_fn *last; /* the only output's last operation can be done on the way to memory; else null */
+    int raw;       /* it takes operands of the output's short type as they are: nothing is computed in a class */
     int stream;    /* outputs are written past the cache */
 };
 
-/* All but the walks, which the caller makes. */
-void mf_block_plan_outputs(struct block_outputs *outputs, const struct problem *problem, const struct kernels *kernels);
+/* All but the walks, which the caller makes; block is the plan of what they are computed from. */
+void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *block, const struct problem *problem,
+                           const struct kernels *kernels);
 /* Evaluates positions f ... f+n-1 and stores the outputs: to[k] is output k at position 0. spare: room for n values. */
 void mf_block_run(struct block *block, const struct block_outputs *outputs, const char *const *base, char *const *to,
                   int64_t f, int64_t n, void *spare);

@@ -10,7 +10,7 @@ void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, con
     mf_block_plan(&plan->block, &program->finish, program->output, problem->output_count, problem->in_type);
     for (int i = 0; i < problem->input_count; i++)
         mf_walk_make(&plan->block.walk[i], nest->kept, nest->size, nest->in[i]);
-    mf_block_plan_outputs(&plan->out, problem, kernels);
+    mf_block_plan_outputs(&plan->out, &plan->block, problem, kernels);
     for (int k = 0; k < problem->output_count; k++)
         mf_walk_make(&plan->out.walk[k], nest->kept, nest->size, nest->out[k]);
     for (int r = 0; r < program->reducer_count; r++) {

@@ -68,7 +68,7 @@ static mf_status make(struct mf_plan *plan)
     for (int k = 0; k < problem->output_count; k++)
         bytes += mf_dtypes[problem->out_type[k]].size;
     cut_loops(plan, data->block.buffers <= FEW_BUFFERS ? 2 * BLOCK : BLOCK);
-    mf_block_plan_outputs(&data->out, problem, plan->device->kernels);
+    mf_block_plan_outputs(&data->out, &data->block, problem, plan->device->kernels);
     data->grain = 1 + TASK_BYTES / (data->chunk * data->inner * bytes);
     return MF_OK;
 }
