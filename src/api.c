@@ -39,7 +39,7 @@ static int add_key(const DLTensor *tensors, int count, int64_t *key, int n)
         if (t->ndim < 0 || t->ndim > MF_MAX_RANK || n + 2 * t->ndim + 2 > KEY_WORDS || (t->ndim && !t->shape))
             return -1;
         key[n++] = t->dtype.code | t->dtype.bits << 8 | (int64_t)t->dtype.lanes << 16 | (int64_t)t->ndim << 32;
-        key[n++] = (t->strides != NULL) | (int64_t)mf_device_type(t) << 1;
+        key[n++] = (t->strides != NULL) + 2 * (int64_t)mf_device_type(t);
         for (int d = 0; d < t->ndim; d++)
             key[n++] = t->shape[d];
         for (int d = 0; t->strides && d < t->ndim; d++)

@@ -22,15 +22,15 @@ static void start(struct runs *r, const struct nest *nest, int64_t f, int64_t n)
 }
 
 /* Narrows first ... last to where offset + step * t, t = 0 ... n-1, lies in 0 ... extent-1. All of these values fit in
- * 63 bits (layout.c), but not their differences: those are unsigned. */
+ * 63 bits (layout.c), but not their differences, nor the parts of a sum: those are unsigned. */
 static void narrow(struct runs *r, const struct window *window)
 {
     int loops = r->nest->kept + r->nest->reduced;
-    int64_t offset = window->offset, step = loops ? window->step[loops - 1] : 0;
-    uint64_t low, high;
+    int64_t step = loops ? window->step[loops - 1] : 0;
+    uint64_t low, high, at = (uint64_t)window->offset, extent = (uint64_t)window->extent;
     for (int l = 0; l < loops; l++)
-        offset += window->step[l] * r->at[l];
-    uint64_t at = (uint64_t)offset, extent = (uint64_t)window->extent;
+        at += (uint64_t)window->step[l] * (uint64_t)r->at[l];
+    int64_t offset = (int64_t)at;
     uint64_t stride = step < 0 ? 0 - (uint64_t)step : (uint64_t)step;
     if (step == 0) {
         low = 0;
@@ -86,14 +86,14 @@ void mf_window_gather(const struct nest *nest, int input, int item, const char *
 {
     struct runs r;
     int loops = nest->kept + nest->reduced;
-    int64_t step = loops ? nest->in[input][loops - 1] * item : 0;
+    uint64_t step = loops ? (uint64_t)nest->in[input][loops - 1] : 0;
     for (start(&r, nest, f, n); next(&r); to += r.n * item) {
-        int64_t offset = 0;
+        uint64_t offset = 0; /* a run may begin far outside of the tensor */
         for (int l = 0; l < loops; l++)
-            offset += nest->in[input][l] * r.at[l];
+            offset += (uint64_t)nest->in[input][l] * (uint64_t)r.at[l];
         memset(to, 0, (size_t)(r.n * item));
         for (int64_t i = r.first; i < r.last; i++)
-            memcpy(to + i * item, (const char *)((uintptr_t)base + (uintptr_t)(offset * item + i * step)),
+            memcpy(to + i * item, (const char *)((uintptr_t)base + (offset + (uint64_t)i * step) * (size_t)item),
                    (size_t)item);
     }
 }
