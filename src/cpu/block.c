@@ -220,12 +220,11 @@ void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *blo
     enum dtype type = problem->out_type[0];
     if (problem->output_count > 1 || pair < 0 || mf_dtypes[type].cls != root->cls)
         return;
-    outputs->raw = mf_dtypes[type].size < (int)mf_cls_size(root->cls);
-    if (outputs->raw && (!is_operand(problem, root->arg[0], type) || !is_operand(problem, root->arg[1], type)))
-        outputs->raw = 0;
-    else
-        outputs->last = kernels->pair[pair][type];
-    outputs->raw = outputs->raw && outputs->last;
+    int is_short = mf_dtypes[type].size < (int)mf_cls_size(root->cls);
+    if (is_short && !(is_operand(problem, root->arg[0], type) && is_operand(problem, root->arg[1], type)))
+        return;
+    outputs->last = kernels->pair[pair][type];
+    outputs->raw = is_short && outputs->last;
     for (int a = 0; outputs->raw && a < 2; a++)
         block->direct[root->arg[a]] = 1;
 }
