@@ -58,7 +58,8 @@ typedef enum mf_status {
     MF_ERROR_EMPTY = 7,       /* empty reduced modes and no identity (mean, argmax, min of integers ...) */
     MF_ERROR_OVERFLOW = 8,    /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
     MF_ERROR_MEMORY = 9,      /* an allocation failed */
-    MF_ERROR_UNSUPPORTED = 10 /* right, but not on this device, solver or build */
+    MF_ERROR_UNSUPPORTED = 10, /* right, but not on this device, solver or build */
+    MF_ERROR_DEVICE = 11      /* a GPU, its driver or its compiler is not there, or failed */
 } mf_status;
 
 /* The status's name, "MF_ERROR_SHAPE" for instance; never null. */
@@ -131,8 +132,13 @@ mf_tensor(const void *data, mf_type type, int ndim, const int64_t *shape)
 
 typedef struct mf_device mf_device;
 
-/* Opens a device by name: "cpu" (all cores this process may use), "cpu:N" (N threads, 1 <= N <= 256).
- * The handle may be used by several threads at once. MODEFOLD_THREADS sets the count for "cpu". */
+/* Opens a device by name: "cpu" (all cores this process may use), "cpu:N" (N threads, 1 <= N <= 256); "cuda:N" and
+ * "opencl:N", GPU number N from 0 on (MF_ERROR_DEVICE where there is none, or no driver); "auto", cuda:0 or else cpu;
+ * "sm:90", an architecture of CUDA to compile for, without a GPU.
+ * The handle may be used by several threads at once. MODEFOLD_THREADS sets the count for "cpu". CUDA works in the
+ * calling thread's current context if there is one, else in the device's primary one, which CUDA's runtime, PyTorch and
+ * CuPy use too. Kernels are compiled when a plan is made, by NVRTC or the OpenCL driver, and kept on disk: see
+ * MODEFOLD_CACHE in modefold(1). */
 MF_API mf_status mf_device_open(const char *name, mf_device **device);
 
 /* Closes a device; its plans must have been destroyed. Null is fine. */
@@ -140,6 +146,21 @@ MF_API void mf_device_close(mf_device *device);
 
 /* What the device is, in one line: "cpu: 2 threads, avx512". Valid as long as the device. */
 MF_API const char *mf_device_describe(const mf_device *device);
+
+/* DLPack's type of the device's memory: 1 the CPU, 2 CUDA, 4 OpenCL. */
+MF_API int mf_device_kind(const mf_device *device);
+
+/* Memory for programs without an allocator of their own: zeroed; a device pointer on CUDA, a cl_mem on OpenCL. write and
+ * read copy from and to the CPU's memory, `offset` bytes into it, after the work of the device's own stream, and have
+ * finished when they return. */
+MF_API mf_status mf_memory_create(mf_device *device, int64_t bytes, void **memory);
+MF_API void mf_memory_destroy(mf_device *device, void *memory);
+MF_API mf_status mf_memory_write(mf_device *device, void *memory, int64_t offset, const void *from, int64_t bytes);
+MF_API mf_status mf_memory_read(mf_device *device, const void *memory, int64_t offset, void *to, int64_t bytes);
+
+/* Waits until all folds put into the stream are done (null: the device's own), and says what went wrong in them. Nothing
+ * to do on the CPU. */
+MF_API mf_status mf_device_wait(mf_device *device, void *stream);
 
 /* ---- 4. One call ---------------------------------------------------------------------------------------------- */
 
@@ -170,6 +191,8 @@ MF_API const char *mf_device_describe(const mf_device *device);
  * Aliasing: an output may be exactly an input (same memory, type and layout of every mode) in a fold that reduces
  * nothing, or where that operand is used in the finish part only; any other overlap is MF_ERROR_OVERLAP. An operand
  * that the expression does not use is not read, so it may overlap anything.
+ * On a GPU all tensors are in its memory (on OpenCL data is a cl_mem), and the call puts the work into the device's own
+ * stream, CUDA's default stream, without waiting for it: mf_device_wait does.
  * The result's type is the output tensor's. Recent plans are kept in the device, so repeating a call is cheap. */
 MF_API mf_status mf_fold(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                          const DLTensor *outputs);
@@ -209,7 +232,10 @@ MF_API mf_status mf_plan_create(mf_device *device, const char *modes, const char
 
 /* Runs a plan on any memory of the planned layout: inputs[i] points to element [0,0,...] of operand i (DLTensor's
  * data + byte_offset), outputs likewise. Several threads may execute one plan at once (on outputs of their own).
- * stream is null on the CPU. Element pointers must be aligned to their type. */
+ * stream is null on the CPU; on a GPU it is a CUstream (cudaStream_t) or a cl_command_queue, null the device's own.
+ * There nothing is allocated and nobody waits, so that the call can be captured in a CUDA graph; executions of one plan
+ * follow each other in one stream, because they share the plan's workspace. On OpenCL the pointers are cl_mem.
+ * Element pointers must be aligned to their type. */
 MF_API mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs, void *const *outputs, void *stream);
 
 /* What the plan does and why, as text; valid as long as the plan. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "cpu/cpu.h"
+#include "gpu/launch.h"
 #include "text.h"
 
 int mf_version(void)
@@ -39,7 +40,7 @@ static int add_key(const DLTensor *tensors, int count, int64_t *key, int n)
         if (t->ndim < 0 || t->ndim > MF_MAX_RANK || n + 2 * t->ndim + 2 > KEY_WORDS || (t->ndim && !t->shape))
             return -1;
         key[n++] = t->dtype.code | t->dtype.bits << 8 | (int64_t)t->dtype.lanes << 16 | (int64_t)t->ndim << 32;
-        key[n++] = (t->strides != NULL) + 2 * (int64_t)mf_device_type(t);
+        key[n++] = (t->strides != NULL) + 2 * (int64_t)mf_tensor_memory(t);
         for (int d = 0; d < t->ndim; d++)
             key[n++] = t->shape[d];
         for (int d = 0; t->strides && d < t->ndim; d++)
@@ -155,11 +156,17 @@ static mf_status execute_tensors(const struct mf_plan *plan, const DLTensor *inp
 {
     const void *in[MF_MAX_INPUTS];
     void *out[MF_MAX_OUTPUTS];
-    for (int i = 0; i < plan->problem.input_count; i++)
-        in[i] = inputs[i].data ? (const char *)inputs[i].data + inputs[i].byte_offset : NULL;
-    for (int k = 0; k < plan->problem.output_count; k++)
-        out[k] = outputs[k].data ? (char *)outputs[k].data + outputs[k].byte_offset : NULL;
-    return mf_plan_execute(plan, in, out, NULL);
+    uint64_t in_bytes[MF_MAX_INPUTS], out_bytes[MF_MAX_OUTPUTS];
+    for (int i = 0; i < plan->problem.input_count; i++) {
+        in[i] = inputs[i].data;
+        in_bytes[i] = in[i] ? inputs[i].byte_offset : 0;
+    }
+    for (int k = 0; k < plan->problem.output_count; k++) {
+        out[k] = outputs[k].data;
+        out_bytes[k] = outputs[k].byte_offset;
+    }
+    struct given given = {in, out, in_bytes, out_bytes, NULL};
+    return mf_plan_run(plan, &given);
 }
 
 /* A fold whose plan is not there yet. */
@@ -217,19 +224,58 @@ static mf_status open_cpu(const char *name, struct mf_device *device)
     return MF_OK;
 }
 
+/* "cuda", "cuda:1", "opencl:0". */
+static mf_status open_gpu(const char *name, const struct gpu_api *api, struct mf_device *device)
+{
+    const char *number = name + strlen(api->name);
+    char *end = NULL;
+    long n = *number == ':' && mf_is_digit(number[1]) ? strtol(number + 1, &end, 10) : 0;
+    if ((*number && (!end || *end)) || n > 255)
+        return mf_fail(MF_ERROR_ARGUMENT, "device \"%.40s\": after \"%s:\" comes the device's number, 0 to 255", name,
+                       api->name);
+    MF_TRY(api->open((int)n, &device->gpu));
+    device->api = api;
+    device->thread_count = 1;
+    snprintf(device->name, sizeof device->name, "%s:%ld", api->name, n);
+    snprintf(device->description, sizeof device->description, "%s: %s, %d multiprocessors", device->name,
+             MF_GPU_LIMITS(device->gpu)->name, MF_GPU_LIMITS(device->gpu)->multiprocessors);
+    return MF_OK;
+}
+
+/* Whether the name is this kind of device, with a number or without. */
+static int names_kind(const char *name, const char *kind)
+{
+    size_t n = strlen(kind);
+    return !strncmp(name, kind, n) && (!name[n] || name[n] == ':');
+}
+
+static mf_status open_named(const char *name, struct mf_device *device)
+{
+    static const struct gpu_api *const apis[] = {&mf_gpu_cuda, &mf_gpu_opencl, &mf_gpu_arch};
+    if (names_kind(name, "cpu"))
+        return open_cpu(name, device);
+    for (int i = 0; i < 3; i++)
+        if (names_kind(name, apis[i]->name))
+            return open_gpu(name, apis[i], device);
+    if (strcmp(name, "auto") != 0)
+        return mf_fail(MF_ERROR_ARGUMENT,
+                       "there is no device \"%.40s\"; there are \"cpu\", \"cpu:THREADS\", \"cuda:NUMBER\", "
+                       "\"opencl:NUMBER\" and \"auto\"",
+                       name);
+    return open_gpu("cuda:0", &mf_gpu_cuda, device) == MF_OK ? MF_OK : open_cpu("cpu", device);
+}
+
 mf_status mf_device_open(const char *name, mf_device **result)
 {
     if (!name || !result)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_device_open: %s is null", name ? "the result" : "the name");
     *result = NULL;
-    if (strncmp(name, "cpu", 3) != 0 || (name[3] && name[3] != ':'))
-        return mf_fail(MF_ERROR_ARGUMENT, "there is no device \"%.40s\"; there are \"cpu\" and \"cpu:THREADS\"", name);
     struct mf_device *device = mf_calloc(sizeof *device);
     if (!device)
         return MF_ERROR_MEMORY;
     pthread_mutex_init(&device->lock, NULL);
     device->cache = mf_calloc(sizeof *device->cache);
-    mf_status status = device->cache ? open_cpu(name, device) : MF_ERROR_MEMORY;
+    mf_status status = device->cache ? open_named(name, device) : MF_ERROR_MEMORY;
     if (status != MF_OK) {
         mf_device_close(device);
         return status;
@@ -245,6 +291,10 @@ void mf_device_close(mf_device *device)
     for (int i = 0; device->cache && i < CACHE_PLANS; i++)
         free_cached(device->cache->entry[i]);
     mf_free(device->cache);
+    if (device->api) {
+        mf_gpu_discard_programs(device);
+        device->api->close(device->gpu);
+    }
     mf_cpu_close(device);
     while (device->operations) {
         struct operation *next = device->operations->next;
@@ -253,6 +303,12 @@ void mf_device_close(mf_device *device)
     }
     pthread_mutex_destroy(&device->lock);
     mf_free(device);
+}
+
+int mf_device_kind(const mf_device *device)
+{
+    enum { CPU = 1 };
+    return device && device->api ? MF_GPU_LIMITS(device->gpu)->dlpack : CPU;
 }
 
 const char *mf_device_describe(const mf_device *device)

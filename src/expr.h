@@ -93,7 +93,7 @@ extern const char *const mf_class_names[CLS_COUNT];
 /* The dtype of a DLPack type; -1 when modefold does not have it. */
 int mf_dtype_find(DLDataType type);
 /* DLPack's number of the device whose memory this is. */
-int mf_device_type(const DLTensor *tensor);
+int mf_tensor_memory(const DLTensor *tensor);
 /* By name; -1 when there is none. */
 int mf_dtype_named(const char *name, size_t length);
 /* NumPy's result type of two types; bf16 and the 8-bit floats by the same idea (numerics.md). */

@@ -4,21 +4,36 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "gpu/launch.h"
+
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
     &mf_solver_pair, &mf_solver_map, &mf_solver_outer, &mf_solver_inner, &mf_solver_reference, NULL,
 };
 
-/* Type and memory of one tensor: the processor's own, or memory of a GPU that the processor may read (CUDA's and
- * ROCm's host memory, CUDA's managed memory). 0 is what a DLTensor has whose device was not set. */
-static mf_status find_type(const DLTensor *tensor, const char *what, int number, enum dtype *found)
+/* Whether the device reads memory of this DLPack device type: the processor its own and what a GPU shares with it
+ * (CUDA's and ROCm's host memory, CUDA's managed memory), CUDA its own and those two. 0 is what a DLTensor has whose
+ * device was not set. */
+static int reads_memory(const struct mf_device *device, int memory)
 {
-    enum { UNSET = 0, CPU = 1, CUDA_HOST = 3, ROCM_HOST = 11, CUDA_MANAGED = 13 };
+    enum { UNSET = 0, CPU = 1, CUDA = 2, CUDA_HOST = 3, ROCM_HOST = 11, CUDA_MANAGED = 13 };
+    int own = mf_device_kind(device);
+    if (memory == UNSET || memory == own)
+        return 1;
+    if (memory == CUDA_HOST || memory == CUDA_MANAGED)
+        return own == CPU || own == CUDA;
+    return own == CPU && memory == ROCM_HOST;
+}
+
+/* Type and memory of one tensor. */
+static mf_status find_type(const struct mf_device *device, const DLTensor *tensor, const char *what, int number,
+                           enum dtype *found)
+{
     DLDataType type = tensor->dtype;
-    int t = mf_dtype_find(type), memory = mf_device_type(tensor);
-    if (memory != UNSET && memory != CPU && memory != CUDA_HOST && memory != ROCM_HOST && memory != CUDA_MANAGED)
-        return mf_fail(MF_ERROR_UNSUPPORTED, "%s %d is in the memory of DLPack device type %d, not of the CPU", what,
-                       number, memory);
+    int t = mf_dtype_find(type), memory = mf_tensor_memory(tensor);
+    if (!reads_memory(device, memory))
+        return mf_fail(MF_ERROR_UNSUPPORTED, "%s %d is in the memory of DLPack device type %d, not of %s", what, number,
+                       memory, device->api ? device->name : "the CPU");
     if (t < 0)
         return mf_fail(MF_ERROR_TYPE,
                        "%s %d has DLPack type code %d with %d bits and %d lanes, which modefold does not have", what,
@@ -60,13 +75,13 @@ static mf_status make_problem(mf_device *device, const struct modes *modes, cons
     problem->input_count = modes->input_count;
     MF_TRY(check_arguments(modes, inputs));
     for (int i = 0; i < modes->input_count; i++)
-        MF_TRY(find_type(&inputs[i], "operand", i, &problem->in_type[i]));
+        MF_TRY(find_type(device, &inputs[i], "operand", i, &problem->in_type[i]));
     MF_TRY(parse_expression(device, expression, problem));
     for (int k = 0; k < problem->output_count; k++) {
         if (outputs[k].ndim < 0 || outputs[k].ndim > MF_MAX_RANK)
             return mf_fail(MF_ERROR_SHAPE, "output %d has %d dimensions and the most is %d", k, outputs[k].ndim,
                            MF_MAX_RANK);
-        MF_TRY(find_type(&outputs[k], "output", k, &problem->out_type[k]));
+        MF_TRY(find_type(device, &outputs[k], "output", k, &problem->out_type[k]));
         problem->program.output[k] = without_cast(&problem->program, problem->program.output[k], problem->out_type[k]);
     }
     return mf_problem_make(modes, inputs, outputs, flags & MF_ORDER_AS_WRITTEN, problem);
@@ -78,7 +93,8 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
         wanted = getenv("MODEFOLD_SOLVER");
     if (wanted && !*wanted)
         wanted = NULL;
-    for (const struct solver *const *s = mf_solvers; *s; s++) {
+    const struct solver *const *table = plan->device->api ? mf_gpu_solvers : mf_solvers;
+    for (const struct solver *const *s = table; *s; s++) {
         if (wanted && strcmp((*s)->name, wanted) != 0)
             continue;
         if ((*s)->applicable(plan)) {
@@ -88,8 +104,11 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
         if (wanted)
             return mf_fail(MF_ERROR_UNSUPPORTED, "solver %.40s does not apply to this fold", wanted);
     }
+    if (!wanted)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "operations given as callbacks run on the CPU, not on %s",
+                       plan->device->name);
     char names[128] = "";
-    for (const struct solver *const *s = mf_solvers; *s; s++)
+    for (const struct solver *const *s = table; *s; s++)
         snprintf(names + strlen(names), sizeof names - strlen(names), " %s", (*s)->name);
     return mf_fail(MF_ERROR_ARGUMENT, "there is no solver \"%.40s\"; there are%s", wanted, names);
 }
@@ -176,6 +195,8 @@ void mf_plan_destroy(mf_plan *plan)
 {
     if (!plan)
         return;
+    if (plan->solver && plan->solver->forget)
+        plan->solver->forget(plan);
     mf_free(plan->data);
     mf_free(plan->text);
     mf_free(plan);
@@ -197,6 +218,79 @@ static mf_status misaligned(const char *what, int number, enum dtype type)
                    mf_dtypes[type].size, mf_dtypes[type].name);
 }
 
+/* Where the tensors are: checks and addresses. what, number: for errors. */
+static mf_status place_tensor(const struct mf_plan *plan, const void *memory, int64_t bytes, enum dtype type,
+                              const char *what, int number, uintptr_t *place)
+{
+    *place = (uintptr_t)memory;
+    if (plan->device->api && memory)
+        MF_TRY(plan->device->api->check(plan->device->gpu, memory, what, number, place));
+    *place += (uintptr_t)bytes;
+    return *place % (uintptr_t)mf_dtypes[type].size ? misaligned(what, number, type) : MF_OK;
+}
+
+static mf_status place_inputs(const struct mf_plan *plan, const struct given *given, struct pointers *pointers)
+{
+    const struct problem *problem = &plan->problem;
+    for (int i = 0; i < problem->input_count; i++) {
+        int64_t size = mf_dtypes[problem->in_type[i]].size;
+        uint64_t bytes = given->in_bytes ? given->in_bytes[i] : 0;
+        int used = !plan->device->api || problem->map_uses[i] || problem->finish_uses[i];
+        if (!given->in[i] && problem->high[i])
+            return mf_fail(MF_ERROR_ARGUMENT, "the pointer of operand %c is null", 'a' + i);
+        if (used)
+            MF_TRY(place_tensor(plan, given->in[i], (int64_t)bytes, problem->in_type[i], "operand", i,
+                                &pointers->in_place[i]));
+        else
+            pointers->in_place[i] = 0;
+        pointers->in[i] = given->in[i];
+        if (plan->device->api)
+            pointers->in_offset[i] = (int64_t)bytes / size + problem->in_base[i];
+        else
+            pointers->in[i] += (int64_t)bytes + problem->in_base[i] * size;
+    }
+    return MF_OK;
+}
+
+static mf_status place_outputs(const struct mf_plan *plan, const struct given *given, struct pointers *pointers)
+{
+    const struct problem *problem = &plan->problem;
+    for (int k = 0; k < problem->output_count; k++) {
+        uint64_t bytes = given->out_bytes ? given->out_bytes[k] : 0;
+        if (!given->out[k])
+            return mf_fail(MF_ERROR_ARGUMENT, "the pointer of output %d is null", k);
+        MF_TRY(place_tensor(plan, given->out[k], (int64_t)bytes, problem->out_type[k], "output", k,
+                            &pointers->out_place[k]));
+        pointers->out[k] = given->out[k];
+        if (plan->device->api)
+            pointers->out_offset[k] = (int64_t)bytes / mf_dtypes[problem->out_type[k]].size;
+        else
+            pointers->out[k] += bytes;
+    }
+    return MF_OK;
+}
+
+mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given)
+{
+    const struct problem *problem = &plan->problem;
+    if (!problem->kept_total)
+        return MF_OK;
+    struct pointers pointers;
+    const void *in[MF_MAX_INPUTS];
+    void *out[MF_MAX_OUTPUTS];
+    pointers.stream = given->stream;
+    MF_TRY(place_inputs(plan, given, &pointers));
+    MF_TRY(place_outputs(plan, given, &pointers));
+    for (int i = 0; i < problem->input_count; i++)
+        in[i] = (const void *)pointers.in_place[i];
+    for (int k = 0; k < problem->output_count; k++)
+        out[k] = (void *)pointers.out_place[k];
+    MF_TRY(mf_problem_check_overlap(problem, in, out));
+    for (int i = 0; i < problem->input_count; i++)
+        pointers.in_place[i] += (uintptr_t)(problem->in_base[i] * mf_dtypes[problem->in_type[i]].size);
+    return plan->solver->execute(plan, &pointers);
+}
+
 mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs, void *const *outputs, void *stream)
 {
     if (!plan || (!inputs && plan->problem.input_count) || !outputs)
@@ -204,27 +298,8 @@ mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs, void *
                        !plan      ? "the plan"
                        : !outputs ? "outputs"
                                   : "inputs");
-    const struct problem *problem = &plan->problem;
-    if (stream)
+    if (stream && !plan->device->api)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_plan_execute: the CPU has no streams and one was given");
-    if (!problem->kept_total)
-        return MF_OK;
-    struct pointers pointers;
-    for (int i = 0; i < problem->input_count; i++) {
-        int64_t size = mf_dtypes[problem->in_type[i]].size;
-        if (!inputs[i] && problem->high[i])
-            return mf_fail(MF_ERROR_ARGUMENT, "the pointer of operand %c is null", 'a' + i);
-        if ((uintptr_t)inputs[i] % (uintptr_t)size)
-            return misaligned("operand", i, problem->in_type[i]);
-        pointers.in[i] = (const char *)((uintptr_t)inputs[i] + (uintptr_t)(problem->in_base[i] * size));
-    }
-    for (int k = 0; k < problem->output_count; k++) {
-        if (!outputs[k])
-            return mf_fail(MF_ERROR_ARGUMENT, "the pointer of output %d is null", k);
-        if ((uintptr_t)outputs[k] % (uintptr_t)mf_dtypes[problem->out_type[k]].size)
-            return misaligned("output", k, problem->out_type[k]);
-        pointers.out[k] = outputs[k];
-    }
-    MF_TRY(mf_problem_check_overlap(problem, inputs, outputs));
-    return plan->solver->execute(plan, &pointers);
+    struct given given = {inputs, outputs, NULL, NULL, stream};
+    return mf_plan_run(plan, &given);
 }

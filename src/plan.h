@@ -9,12 +9,18 @@
 struct kernels;
 struct threads;
 struct fold_cache;
+struct gpu;
+struct gpu_api;
+struct gpu_program;
 
 struct mf_device {
-    char name[32], description[96];
+    char name[32], description[192];
     int thread_count;
     const struct kernels *kernels;
     struct threads *threads;
+    const struct gpu_api *api;    /* null: the CPU */
+    struct gpu *gpu;              /* the open device behind api */
+    struct gpu_program *programs; /* kernels compiled for it */
     pthread_mutex_t lock; /* for operations and cache */
     struct operation *operations;
     struct fold_cache *cache; /* recent plans of mf_fold */
@@ -29,11 +35,24 @@ struct mf_plan {
     struct problem problem;
 };
 
-/* What a plan works on: pointers to position 0 of every loop. */
+/* What a plan works on. On the CPU in[] and out[] point to position 0 of every loop. On a GPU they are memory, position
+ * 0 lies that many elements behind, at an address that is good for comparisons only. */
 struct pointers {
     const char *in[MF_MAX_INPUTS];
     char *out[MF_MAX_OUTPUTS];
+    int64_t in_offset[MF_MAX_INPUTS], out_offset[MF_MAX_OUTPUTS];
+    uintptr_t in_place[MF_MAX_INPUTS], out_place[MF_MAX_OUTPUTS];
+    void *stream;
 };
+
+/* What the caller gives: memory, and bytes behind its beginning (null: 0 for all) where position [0,0,...] lies. */
+struct given {
+    const void *const *in;
+    void *const *out;
+    const uint64_t *in_bytes, *out_bytes;
+    void *stream;
+};
+mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);
 
 /* One algorithm. */
 struct solver {
@@ -46,6 +65,8 @@ struct solver {
     mf_status (*execute)(const struct mf_plan *plan, const struct pointers *pointers);
     /* Adds its choices to the description; may be null. */
     void (*print)(const struct mf_plan *plan, char *text, size_t size);
+    /* Frees what plan->data refers to; may be null. Also called after plan() failed. */
+    void (*forget)(struct mf_plan *plan);
 };
 
 /* In the order of preference; ends with null. */

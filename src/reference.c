@@ -199,5 +199,5 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 }
 
 const struct solver mf_solver_reference = {
-    "reference", "one element after the other, the specification", applicable, NULL, execute, NULL,
+    "reference", "one element after the other, the specification", applicable, NULL, execute, NULL, NULL,
 };

@@ -25,7 +25,7 @@ int mf_dtype_find(DLDataType type)
     return -1;
 }
 
-int mf_device_type(const DLTensor *tensor)
+int mf_tensor_memory(const DLTensor *tensor)
 {
     return DEVICE_TYPE(tensor);
 }

@@ -345,5 +345,5 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 }
 
 const struct solver mf_solver_inner = {
-    "inner", "row by row: tiles of 4096 elements, 128 lanes", applicable, make, execute, print,
+    "inner", "row by row: tiles of 4096 elements, 128 lanes", applicable, make, execute, print, NULL,
 };

@@ -152,5 +152,5 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 }
 
 const struct solver mf_solver_map = {
-    "map", "nothing is reduced: blocks of outputs", applicable, make, execute, print,
+    "map", "nothing is reduced: blocks of outputs", applicable, make, execute, print, NULL,
 };

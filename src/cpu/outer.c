@@ -525,5 +525,5 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 }
 
 const struct solver mf_solver_outer = {
-    "outer", "the fastest mode is kept: blocks of columns down their rows", applicable, make, execute, print,
+    "outer", "the fastest mode is kept: blocks of columns down their rows", applicable, make, execute, print, NULL,
 };

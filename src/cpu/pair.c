@@ -225,5 +225,5 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 }
 
 const struct solver mf_solver_pair = {
-    "pair", "one operation on two elements: memory to memory, row by row", applicable, make, execute, print,
+    "pair", "one operation on two elements: memory to memory, row by row", applicable, make, execute, print, NULL,
 };

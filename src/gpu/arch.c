@@ -1,0 +1,118 @@
+/* Device "sm:90": an architecture of CUDA without the GPU. Plans are made for it, so kernels are compiled (into the
+ * cache, to be there when a GPU is) and what they take is known; nothing can be executed. */
+#include <stdio.h>
+
+#include "gpu.h"
+#include "texts.h"
+
+struct gpu {
+    struct gpu_common common; /* first */
+    int architecture;
+};
+
+static mf_status arch_open(int number, struct gpu **result)
+{
+    struct gpu *gpu = mf_calloc(sizeof *gpu);
+    if (!gpu)
+        return MF_ERROR_MEMORY;
+    struct gpu_limits *limits = &gpu->common.limits;
+    mf_status status = mf_nvrtc_version(limits->compiler, sizeof limits->compiler);
+    if (status != MF_OK) {
+        mf_free(gpu);
+        return status;
+    }
+    gpu->common.api = &mf_gpu_arch;
+    gpu->architecture = number;
+    snprintf(limits->name, sizeof limits->name, "sm_%d, to compile for only", number);
+    limits->multiprocessors = 132;
+    limits->threads = 2048;
+    limits->dlpack = 2;
+    limits->has_f64 = 1;
+    limits->shared = 48 << 10;
+    limits->parameters = 4000;
+    *result = gpu;
+    return MF_OK;
+}
+
+static void arch_close(struct gpu *gpu)
+{
+    mf_free(gpu);
+}
+
+static mf_status arch_build(struct gpu *gpu, const char *text, struct gpu_kernel **kernel)
+{
+    size_t size, length = strlen(mf_text_prelude_cu), rest = strlen(text);
+    char *binary, *whole = mf_alloc(length + rest + 1);
+    *kernel = NULL;
+    if (!whole)
+        return MF_ERROR_MEMORY;
+    memcpy(whole, mf_text_prelude_cu, length);
+    memcpy(whole + length, text, rest + 1);
+    struct gpu_usage usage = {0, 0, 0};
+    mf_status status = mf_nvrtc_compile(whole, gpu->architecture, &usage, &binary, &size);
+    mf_free(whole);
+    if (status != MF_OK)
+        return status;
+    mf_free(binary);
+    if (usage.spilled)
+        return mf_fail(MF_ERROR_DEVICE, "the kernel needs %d registers and spills %d bytes of others", usage.registers,
+                       usage.spilled);
+    return MF_OK;
+}
+
+static void arch_discard(struct gpu *gpu, struct gpu_kernel *kernel)
+{
+    (void)gpu;
+    (void)kernel;
+}
+
+static mf_status arch_launch(struct gpu *gpu, const struct gpu_launch *launch, void *stream)
+{
+    (void)launch;
+    (void)stream;
+    return mf_fail(MF_ERROR_UNSUPPORTED, "sm_%d has no GPU behind it: it can be compiled for only", gpu->architecture);
+}
+
+static mf_status arch_alloc(struct gpu *gpu, int64_t bytes, void **memory)
+{
+    (void)gpu;
+    (void)bytes;
+    *memory = NULL;
+    return MF_OK;
+}
+
+static void arch_release(struct gpu *gpu, void *memory)
+{
+    (void)gpu;
+    (void)memory;
+}
+
+static mf_status arch_copy(struct gpu *gpu, void *memory, int64_t offset, void *host, int64_t bytes, int to_host)
+{
+    (void)memory;
+    (void)offset;
+    (void)host;
+    (void)bytes;
+    return to_host ? arch_launch(gpu, NULL, NULL) : MF_OK;
+}
+
+static mf_status arch_wait(struct gpu *gpu, void *stream)
+{
+    (void)gpu;
+    (void)stream;
+    return MF_OK;
+}
+
+static mf_status arch_check(struct gpu *gpu, const void *memory, const char *what, int number, uintptr_t *address)
+{
+    (void)gpu;
+    (void)what;
+    (void)number;
+    *address = (uintptr_t)memory;
+    return MF_OK;
+}
+
+const struct gpu_api mf_gpu_arch = {
+    "sm",         mf_text_prelude_cu, arch_open, arch_close, arch_build, arch_discard, arch_launch, arch_alloc,
+    arch_release, arch_copy,          arch_wait, arch_check,
+};

@@ -1,0 +1,500 @@
+/* From a program (expr.h) to the text of its functions. Every value is one constant, named by its node: v3 of the map,
+ * w3 of the finish. The functions called are those of vocab/, so the bits are the reference's. */
+#include "emit.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "../scalar.h"
+
+static const char *const class_type[] = {"float", "double", "int64_t", "uint64_t"};
+static const char *const class_name[] = {"f32", "f64", "i64", "u64"};
+static const char *const storage[DT_COUNT] = {
+#define DTYPE(name, bytes, code, bits, cls, type) [DT_##name] = #type,
+#include "../dtypes.def"
+#undef DTYPE
+};
+static const char *const map_name[] = {
+#define MAP(name, arity, domain, result) #name,
+#include "../ops.def"
+#undef MAP
+};
+
+void mf_emit_slots(const struct problem *problem, struct gpu_slots *slots)
+{
+    slots->count = 0;
+    for (int i = 0; i < problem->input_count; i++) {
+        slots->of[i] = problem->map_uses[i] || problem->finish_uses[i] ? slots->count : -1;
+        if (slots->of[i] >= 0)
+            slots->input[slots->count++] = i;
+    }
+}
+
+/* ---- nodes ---- */
+
+static void mark(const struct pool *pool, int node, char *used)
+{
+    if (used[node])
+        return;
+    used[node] = 1;
+    for (int k = 0; k < 3; k++)
+        if (pool->node[node].arg[k] >= 0)
+            mark(pool, pool->node[node].arg[k], used);
+}
+
+static void emit_constant(const struct node *node, struct gpu_text *to)
+{
+    uint32_t bits;
+    switch (node->cls) {
+    case CLS_F32:
+        memcpy(&bits, &node->value.f32, sizeof bits);
+        mf_text_add(to, "mf_bits_f32(0x%08" PRIx32 "u)", bits);
+        break;
+    case CLS_F64:
+        mf_text_add(to, "mf_bits_f64(0x%" PRIx64 "ul)", node->value.u64);
+        break;
+    default:
+        mf_text_add(to, "(%s)0x%" PRIx64 "ul", class_type[node->cls], node->value.u64);
+    }
+}
+
+static void emit_state(const struct program *program, const struct node *node, struct gpu_text *to)
+{
+    static const char *const parts[][2] = {
+        [RED_FOLD] = {"", ""}, [RED_MOMENTS] = {"_mean", "_m2"}, [RED_LSE] = {"_m", "_s"}, [RED_ARG] = {"", "_at"}};
+    mf_text_add(to, "s.r%d%s", node->index, parts[program->reducer[node->index].kind][node->part]);
+}
+
+static void emit_node(const struct problem *problem, const struct gpu_slots *slots, const struct pool *pool, int i,
+                      char letter, struct gpu_text *to)
+{
+    const struct node *node = &pool->node[i];
+    const char *cls = class_name[node->cls];
+    mf_text_add(to, "    const %s %c%d = ", class_type[node->cls], letter, i);
+    switch (node->op) {
+    case OP_OPERAND:
+        mf_text_add(to, "mf_load_%s(r.x%d)", mf_dtypes[problem->in_type[node->index]].name, slots->of[node->index]);
+        break;
+    case OP_CONST:
+        emit_constant(node, to);
+        break;
+    case OP_CONVERT:
+        mf_text_add(to, "mf_convert_%s_%s(%c%d)", class_name[pool->node[node->arg[0]].cls], cls, letter, node->arg[0]);
+        break;
+    case OP_CAST: {
+        const char *type = mf_dtypes[node->dtype].name;
+        mf_text_add(to, "mf_load_%s(mf_store_%s_%s(%c%d))", type, type, class_name[pool->node[node->arg[0]].cls],
+                    letter, node->arg[0]);
+        break;
+    }
+    case OP_STATE:
+        emit_state(&problem->program, node, to);
+        break;
+    case OP_COUNT:
+        mf_text_add(to, "mf_convert_i64_%s(count)", cls);
+        break;
+    default:
+        mf_text_add(to, "mf_%s_%s(", map_name[node->op - OP_FIRST_MAP], cls);
+        for (int k = 0; k < 3 && node->arg[k] >= 0; k++)
+            mf_text_add(to, "%s%c%d", k ? ", " : "", letter, node->arg[k]);
+        mf_text_append(to, ")");
+    }
+    mf_text_append(to, ";\n");
+}
+
+static void emit_pool(const struct problem *problem, const struct gpu_slots *slots, const struct pool *pool,
+                      const char *used, char letter, struct gpu_text *to)
+{
+    for (int i = 0; i < pool->count; i++)
+        if (used[i])
+            emit_node(problem, slots, pool, i, letter, to);
+}
+
+/* ---- reducers ---- */
+
+static int has_kind(const struct problem *problem, enum reducer_kind kind)
+{
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == kind)
+            return 1;
+    return 0;
+}
+
+/* Whether states count their elements: moments merge by counts, and a window may leave some out. */
+static int has_count(const struct problem *problem)
+{
+    return has_kind(problem, RED_MOMENTS) || (problem->program.reducer_count && problem->memory.window_count);
+}
+
+static const char *fold_function(enum fold fold)
+{
+    static const char *const names[FOLD_COUNT] = {
+        [FOLD_SUM] = "add", [FOLD_PROD] = "mul", [FOLD_MIN] = "min", [FOLD_MAX] = "max",
+        [FOLD_AND] = "and", [FOLD_OR] = "or",    [FOLD_XOR] = "xor", [FOLD_ANY] = "max"};
+    return names[fold];
+}
+
+/* The neutral value of a fold as text: the states of no elements. */
+static const char *fold_identity(enum fold fold, enum cls cls)
+{
+    static const char *const infinity[2][2] = {
+        {"mf_bits_f32(0x7f800000u)", "mf_bits_f32(0xff800000u)"},
+        {"mf_bits_f64(0x7ff0000000000000ul)", "mf_bits_f64(0xfff0000000000000ul)"}};
+    int low = fold == FOLD_MAX;
+    if (fold == FOLD_MIN || fold == FOLD_MAX)
+        return mf_cls_is_float(cls) ? infinity[cls == CLS_F64][low]
+               : cls == CLS_I64     ? (low ? "INT64_MIN" : "INT64_MAX")
+                                    : (low ? "0" : "UINT64_MAX");
+    return fold == FOLD_PROD ? "1" : fold == FOLD_AND ? "~(uint64_t)0" : "0";
+}
+
+/* The fields of reducer r, as many as there are: type and name. */
+struct field {
+    const char *type;
+    char name[16];
+};
+
+static int fields_of(const struct problem *problem, int r, struct field *field)
+{
+    const struct reducer *reducer = &problem->program.reducer[r];
+    const char *type = class_type[reducer->cls];
+    static const char *const suffix[][2] = {
+        [RED_FOLD] = {"", NULL}, [RED_MOMENTS] = {"_mean", "_m2"}, [RED_LSE] = {"_m", "_s"}, [RED_ARG] = {"", "_at"}};
+    int n = 0;
+    for (; n < 2 && suffix[reducer->kind][n]; n++) {
+        field[n].type = n && reducer->kind == RED_ARG ? "int64_t" : type;
+        snprintf(field[n].name, sizeof field[n].name, "r%d%s", r, suffix[reducer->kind][n]);
+    }
+    return n;
+}
+
+/* All fields of the state. */
+static int all_fields(const struct problem *problem, struct field *field)
+{
+    int n = 0;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        n += fields_of(problem, r, field + n);
+    if (has_count(problem) || !n) {
+        field[n].type = "int64_t";
+        snprintf(field[n++].name, sizeof field->name, "n");
+    }
+    return n;
+}
+
+enum { MAX_FIELDS = 2 * MAX_REDUCERS + 1 };
+
+int mf_emit_state_words(const struct problem *problem)
+{
+    struct field field[MAX_FIELDS];
+    int n = all_fields(problem, field), words = 0;
+    for (int i = 0; i < n; i++)
+        words += strcmp(field[i].type, "float") ? 2 : 1;
+    return words;
+}
+
+int64_t mf_emit_state_bytes(const struct problem *problem)
+{
+    return 8 * (int64_t)mf_emit_state_words(problem);
+}
+
+static void emit_identity(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    mf_text_append(to, "static inline struct state state_identity(void)\n{\n    struct state s;\n");
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        if (reducer->kind == RED_FOLD)
+            mf_text_add(to, "    s.r%d = %s;\n", r, fold_identity(reducer->fold, reducer->cls));
+        else if (reducer->kind == RED_MOMENTS)
+            mf_text_add(to, "    s.r%d_mean = s.r%d_m2 = 0;\n", r, r);
+        else if (reducer->kind == RED_LSE)
+            mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, fold_identity(FOLD_MAX, reducer->cls), r);
+        else
+            mf_text_add(to, "    s.r%d = 0;\n    s.r%d_at = -1;\n", r, r);
+    }
+    if (has_count(problem) || !program->reducer_count)
+        mf_text_append(to, "    s.n = 0;\n");
+    mf_text_append(to, "    return s;\n}\n\n");
+}
+
+/* One reducer's step in a lane: element x, `before` elements before it in this lane. */
+static void emit_chain_step(const struct problem *problem, int r, struct gpu_text *to)
+{
+    const struct reducer *reducer = &problem->program.reducer[r];
+    const char *cls = class_name[reducer->cls], *type = class_type[reducer->cls];
+    switch (reducer->kind) {
+    case RED_FOLD:
+        if (reducer->fold == FOLD_ANY)
+            mf_text_add(to, "    s->r%d = x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
+        else
+            mf_text_add(to, "    s->r%d = mf_%s_%s(s->r%d, x.a%d);\n", r, fold_function(reducer->fold), cls, r, r);
+        break;
+    case RED_MOMENTS:
+        mf_text_add(to,
+                    "    {\n        const %s n = (%s)(before + 1), d = x.a%d - s->r%d_mean;\n"
+                    "        const %s weight = before ? (%s)before / n : 0;\n"
+                    "        s->r%d_mean = before ? s->r%d_mean + d * ((%s)1 / n) : x.a%d;\n"
+                    "        s->r%d_m2 = before ? s->r%d_m2 + d * d * weight : 0;\n    }\n",
+                    type, type, r, r, type, type, r, r, type, r, r, r);
+        break;
+    case RED_LSE:
+        mf_text_add(to, "    s->r%d_m = mf_max_%s(s->r%d_m, x.a%d);\n", r, cls, r, r);
+        break;
+    default:
+        mf_text_add(to,
+                    "    if (better_%s_%s(x.a%d, index, s->r%d, s->r%d_at)) {\n        s->r%d = x.a%d;\n"
+                    "        s->r%d_at = index;\n    }\n",
+                    reducer->fold == FOLD_MIN ? "min" : "max", cls, r, r, r, r, r, r);
+    }
+}
+
+static void emit_chain(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    mf_text_append(to, "static inline void chain(struct state *s, struct element x, int64_t index, int before)\n{\n");
+    if (has_count(problem))
+        mf_text_append(to, problem->memory.window_count ? "    before = (int)s->n++;\n" : "    s->n++;\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        emit_chain_step(problem, r, to);
+    mf_text_append(to, "}\n\nstatic inline void chain_second(struct state *s, struct element x)\n{\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_LSE)
+            mf_text_add(to, "    s->r%d_s = s->r%d_s + mf_exp_below_%s(x.a%d - s->r%d_m);\n", r, r,
+                        class_name[program->reducer[r].cls], r, r);
+    mf_text_append(to, "}\n\n");
+}
+
+static void emit_combine_step(const struct problem *problem, int r, struct gpu_text *to)
+{
+    const struct reducer *reducer = &problem->program.reducer[r];
+    const char *cls = class_name[reducer->cls], *type = class_type[reducer->cls];
+    switch (reducer->kind) {
+    case RED_FOLD:
+        mf_text_add(to, "    c.r%d = mf_%s_%s(a.r%d, b.r%d);\n", r, fold_function(reducer->fold), cls, r, r);
+        break;
+    case RED_MOMENTS:
+        mf_text_add(to,
+                    "    {\n        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
+                    "        const %s d = b.r%d_mean - a.r%d_mean, step = d * (nb / n), weight = na * nb / n;\n"
+                    "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
+                    "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
+                    "    }\n",
+                    type, type, type, type, type, r, r, r, r, r, r, r, r, r, r, r);
+        break;
+    case RED_LSE:
+        mf_text_add(to,
+                    "    c.r%d_m = mf_max_%s(a.r%d_m, b.r%d_m);\n"
+                    "    c.r%d_s = a.r%d_s * mf_exp_below_%s(a.r%d_m - c.r%d_m) + b.r%d_s * "
+                    "mf_exp_below_%s(b.r%d_m - c.r%d_m);\n",
+                    r, cls, r, r, r, r, cls, r, r, r, cls, r, r);
+        break;
+    default:
+        mf_text_add(to,
+                    "    {\n        const int first = b.r%d_at < 0 || (a.r%d_at >= 0 && "
+                    "better_%s_%s(a.r%d, a.r%d_at, b.r%d, b.r%d_at));\n"
+                    "        c.r%d = first ? a.r%d : b.r%d;\n        c.r%d_at = first ? a.r%d_at : b.r%d_at;\n    }\n",
+                    r, r, reducer->fold == FOLD_MIN ? "min" : "max", cls, r, r, r, r, r, r, r, r, r, r);
+    }
+}
+
+/* Whether (x, at) is better than (y, in): NaN before numbers, then the value, then the smaller index. in < 0: nothing
+ * was there yet. */
+static void emit_better(const struct problem *problem, struct gpu_text *to)
+{
+    for (int f = 0; f < 2; f++)
+        for (int c = 0; c <= CLS_U64; c++) {
+            int wanted = 0;
+            for (int r = 0; r < problem->program.reducer_count; r++) {
+                const struct reducer *reducer = &problem->program.reducer[r];
+                wanted |= reducer->kind == RED_ARG && (int)reducer->cls == c &&
+                          (reducer->fold == FOLD_MIN) == (f == 0);
+            }
+            if (!wanted)
+                continue;
+            const char *type = class_type[c];
+            mf_text_add(to,
+                        "static inline int better_%s_%s(%s x, int64_t at, %s y, int64_t in)\n{\n"
+                        "    const int nan_x = x != x, nan_y = y != y, tie = (nan_x && nan_y) || x == y;\n"
+                        "    return in < 0 || (tie ? at < in : nan_x || (!nan_y && x %c y));\n}\n\n",
+                        f ? "max" : "min", class_name[c], type, type, f ? '>' : '<');
+        }
+}
+
+static void emit_states(const struct problem *problem, struct gpu_text *to)
+{
+    struct field field[MAX_FIELDS];
+    int n = all_fields(problem, field);
+    mf_text_append(to, "struct state {\n");
+    for (int i = 0; i < n; i++)
+        mf_text_add(to, "    %s %s;\n", field[i].type, field[i].name);
+    mf_text_append(to, "};\n\n");
+    emit_identity(problem, to);
+    emit_better(problem, to);
+    emit_chain(problem, to);
+    mf_text_append(to, "static inline struct state combine(struct state a, struct state b)\n{\n    struct state c;\n");
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        emit_combine_step(problem, r, to);
+    if (has_count(problem) || !problem->program.reducer_count)
+        mf_text_append(to, "    c.n = a.n + b.n;\n");
+    mf_text_append(to, "    return c;\n}\n\n"
+                       "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
+                       "distance)\n{\n    struct state c;\n");
+    for (int i = 0; i < n; i++)
+        mf_text_add(to, "    EXCHANGE(%s, c.%s, s.%s, distance);\n", field[i].type, field[i].name, field[i].name);
+    mf_text_append(to, "    return c;\n}\n\nstatic inline struct state choose(int first, struct state a, struct state b)"
+                       "\n{\n    struct state c;\n");
+    for (int i = 0; i < n; i++)
+        mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
+    mf_text_append(to, "    return c;\n}\n\nstatic inline struct state load_state(GLOBAL const struct state *s)\n{\n"
+                       "    struct state c;\n");
+    for (int i = 0; i < n; i++)
+        mf_text_add(to, "    c.%s = FRESH(s->%s);\n", field[i].name, field[i].name);
+    mf_text_append(to, "    return c;\n}\n\n");
+}
+
+/* ---- tensors ---- */
+
+static void emit_list(const char *name, const struct gpu_slots *slots, const int *uses, struct gpu_text *to)
+{
+    mf_text_add(to, "#define %s(X)", name);
+    for (int s = 0; s < slots->count; s++)
+        if (!uses || uses[slots->input[s]])
+            mf_text_add(to, " X(%d)", s);
+    mf_text_append(to, "\n");
+}
+
+/* Strides of 0 and 1 are constants: they make an index much cheaper, and there are few such patterns. */
+static void emit_strides(const char *name, const struct problem *problem, const struct gpu_slots *slots, int outputs,
+                         struct gpu_text *to)
+{
+    const struct nest *nest = &problem->memory;
+    int count = outputs ? problem->output_count : slots->count, loops = outputs ? nest->kept : nest->kept + nest->reduced;
+    mf_text_add(to, "static inline int64_t %s_stride(shape_ptr S, int s, int l)\n{\n", name);
+    for (int s = 0; s < count; s++)
+        for (int l = 0; l < loops; l++) {
+            int64_t stride = outputs ? nest->out[s][l] : nest->in[slots->input[s]][l];
+            if (stride == 0 || stride == 1)
+                mf_text_add(to, "    if (s == %d && l == %d)\n        return %d;\n", s, l, (int)stride);
+        }
+    mf_text_add(to, "    return S->%s[s][l];\n}\n\n", name);
+}
+
+static void emit_tensors(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
+{
+    for (int s = 0; s < slots->count; s++) {
+        const char *type = storage[problem->in_type[slots->input[s]]];
+        mf_text_add(to, "typedef %s in%d_t;\n", type, s);
+    }
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, "typedef %s out%d_t;\n", storage[problem->out_type[k]], k);
+    mf_text_append(to, "#define POINTERS");
+    for (int s = 0; s < slots->count; s++)
+        mf_text_add(to, " GLOBAL const in%d_t *in%d,", s, s);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, " GLOBAL out%d_t *out%d,", k, k);
+    mf_text_append(to, "\n#define TENSORS(b) {");
+    for (int s = 0; s < slots->count; s++)
+        mf_text_add(to, "in%d + (b).in[%d], ", s, s);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, "out%d + (b).out[%d]%s", k, k, k + 1 < problem->output_count ? ", " : "}\n");
+    mf_text_append(to, "struct tensors {\n");
+    for (int s = 0; s < slots->count; s++)
+        mf_text_add(to, "    GLOBAL const in%d_t *in%d;\n", s, s);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, "    GLOBAL out%d_t *out%d;\n", k, k);
+    mf_text_append(to, "};\n");
+    for (int s = 0; s < slots->count && vector > 1; s++) {
+        int bytes = vector * mf_dtypes[problem->in_type[slots->input[s]]].size;
+        mf_text_add(to, "struct ALIGNED(%d) in%d_vector {\n    in%d_t v[%d];\n};\n", bytes < 16 ? bytes : 16, s, s,
+                    vector);
+    }
+    for (int k = 0; k < problem->output_count && vector > 1; k++) {
+        int bytes = vector * mf_dtypes[problem->out_type[k]].size;
+        mf_text_add(to, "struct ALIGNED(%d) out%d_vector {\n    out%d_t v[%d];\n};\n", bytes < 16 ? bytes : 16, k, k,
+                    vector);
+    }
+}
+
+/* The operands' values that one part of the expression takes. */
+static void emit_raw(const char *name, const struct gpu_slots *slots, const int *uses, struct gpu_text *to)
+{
+    mf_text_add(to, "struct %s {\n", name);
+    for (int s = 0; s < slots->count; s++)
+        if (uses[slots->input[s]])
+            mf_text_add(to, "    in%d_t x%d;\n", s, s);
+    mf_text_append(to, "    int none;\n};\n\n");
+}
+
+static void emit_map(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    char used[MAX_NODES] = {0};
+    mf_text_append(to, "struct element {\n");
+    for (int r = 0; r < program->reducer_count; r++) {
+        mf_text_add(to, "    %s a%d;\n", class_type[program->reducer[r].cls], r);
+        mark(&program->map, program->reducer[r].arg[0], used);
+    }
+    mf_text_append(to, "    int none;\n};\n\nstatic inline struct element map_element(struct raw r)\n{\n"
+                       "    struct element x;\n");
+    emit_pool(problem, slots, &program->map, used, 'v', to);
+    for (int r = 0; r < program->reducer_count; r++)
+        mf_text_add(to, "    x.a%d = v%d;\n", r, program->reducer[r].arg[0]);
+    mf_text_append(to, "    x.none = 0;\n    return x;\n}\n\n");
+}
+
+static void emit_finish(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    char used[MAX_NODES] = {0};
+    mf_text_append(to, "struct results {\n");
+    for (int k = 0; k < problem->output_count; k++) {
+        mf_text_add(to, "    out%d_t y%d;\n", k, k);
+        mark(&program->finish, program->output[k], used);
+    }
+    mf_text_append(to, "};\n\nstatic inline struct results finish(struct state s, int64_t count, struct raw_finish r)\n"
+                       "{\n    struct results y;\n");
+    for (int r = 0; r < program->reducer_count && problem->memory.window_count; r++) {
+        int64_t from, into;
+        if (mf_reducer_of_nothing(program, &program->reducer[r], &from, &into))
+            mf_text_add(to, "    s.r%d = s.r%d == (int64_t)0x%" PRIx64 "ul ? (int64_t)0x%" PRIx64 "ul : s.r%d;\n", r, r,
+                        (uint64_t)from, (uint64_t)into, r);
+    }
+    emit_pool(problem, slots, &program->finish, used, 'w', to);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, "    y.y%d = mf_store_%s_%s(w%d);\n", k, mf_dtypes[problem->out_type[k]].name,
+                    class_name[program->finish.node[program->output[k]].cls], program->output[k]);
+    mf_text_append(to, "    return y;\n}\n\n");
+}
+
+void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
+{
+    const struct nest *nest = &problem->memory;
+    enum { HALF = 1 << 30 };
+    int wide = problem->kept_total > HALF || problem->reduced_total > HALF;
+    mf_text_add(to,
+                "#define INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED %d\n#define LOOPS %d\n"
+                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n"
+                "#define WIDE %d\n#define ROOM(n) ((n) > 0 ? (n) : 1)\n",
+                slots->count, problem->output_count, nest->kept, nest->reduced, nest->kept + nest->reduced,
+                problem->program.reducer_count ? nest->window_count : 0, has_kind(problem, RED_ARG), has_count(problem),
+                has_kind(problem, RED_LSE), wide);
+    emit_list("FOR_INPUTS", slots, NULL, to);
+    emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
+    emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);
+    mf_text_append(to, "#define FOR_OUTPUTS(X)");
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, " X(%d)", k);
+    mf_text_append(to, "\n");
+    emit_tensors(problem, slots, vector, to);
+    emit_raw("raw", slots, problem->map_uses, to);
+    emit_raw("raw_finish", slots, problem->finish_uses, to);
+    emit_map(problem, slots, to);
+    emit_states(problem, to);
+    emit_finish(problem, slots, to);
+}
+
+void mf_emit_strides(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
+{
+    emit_strides("in", problem, slots, 0, to);
+    emit_strides("out", problem, slots, 1, to);
+}

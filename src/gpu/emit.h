@@ -1,0 +1,25 @@
+/* A problem's program as text for a GPU's compiler. */
+#ifndef MF_GPU_EMIT_H
+#define MF_GPU_EMIT_H
+
+#include "../layout.h"
+#include "text.h"
+
+/* Operands that the program uses, numbered anew. */
+struct gpu_slots {
+    int count, input[MF_MAX_INPUTS], of[MF_MAX_INPUTS]; /* of[input]: its slot, or -1 */
+};
+
+void mf_emit_slots(const struct problem *problem, struct gpu_slots *slots);
+
+/* Adds the types, counts and functions that kernels/common.cl expects, for vectors of that many elements. */
+void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to);
+/* Adds the functions in_stride and out_stride, which follow struct shape. */
+void mf_emit_strides(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
+
+/* 32-bit words that the state of a program's reducers has: how many fit in registers. */
+int mf_emit_state_words(const struct problem *problem);
+/* Bytes of one struct state in memory, at least. */
+int64_t mf_emit_state_bytes(const struct problem *problem);
+
+#endif

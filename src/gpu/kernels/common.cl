@@ -1,0 +1,163 @@
+/* What all kernels share: places of elements in the tensors. The text before this one (emit.c) has the program: struct
+ * raw, struct element, struct state and their functions, and the counts INPUTS, OUTPUTS, KEPT, REDUCED, LOOPS, WINDOWS. */
+/* Where an element lies in every operand inside the reducers, and its number in the order as written. */
+struct place {
+#define X(s) int64_t i##s;
+    FOR_MAP_INPUTS(X)
+#undef X
+#if HAS_INDEX
+    int64_t index;
+#endif
+#if WINDOWS
+    int64_t window[WINDOWS];
+#endif
+    int none;
+};
+
+/* Where an output lies, and the operands of the finish part. */
+struct target {
+#define X(s) int64_t f##s;
+    FOR_FINISH_INPUTS(X)
+#undef X
+#define X(k) int64_t o##k;
+    FOR_OUTPUTS(X)
+#undef X
+};
+
+/* Numbers of outputs or elements: 32 bits where both fit. */
+#if WIDE
+typedef int64_t number;
+#else
+typedef uint32_t number;
+#endif
+
+/* v / size of loop l, by multiplication (Granlund and Montgomery, Division by invariant integers, 1994) for v < 2^31. */
+static inline number divide(shape_ptr S, number v, int l)
+{
+#if WIDE
+    return v / S->size[l];
+#else
+    return MULHI(v, (uint32_t)S->magic[l]) >> (uint32_t)S->shift[l];
+#endif
+}
+
+static inline struct place kept_place(shape_ptr S, int64_t o)
+{
+    struct place p;
+    number v = (number)o;
+#define X(s) p.i##s = 0;
+    FOR_MAP_INPUTS(X)
+#undef X
+#if HAS_INDEX
+    p.index = 0;
+#endif
+#if WINDOWS
+    for (int w = 0; w < WINDOWS; w++)
+        p.window[w] = S->window_offset[w];
+#endif
+    p.none = 0;
+    UNROLL
+    for (int l = KEPT - 1; l >= 0; l--) {
+        number q = l ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
+        v = q;
+#define X(s) p.i##s += (int64_t)d * in_stride(S, s, l);
+        FOR_MAP_INPUTS(X)
+#undef X
+#if WINDOWS
+        for (int w = 0; w < WINDOWS; w++)
+            p.window[w] += (int64_t)d * S->window_step[w][l];
+#endif
+    }
+    return p;
+}
+
+static inline struct target kept_target(shape_ptr S, int64_t o)
+{
+    struct target t;
+    number v = (number)o;
+#define X(s) t.f##s = 0;
+    FOR_FINISH_INPUTS(X)
+#undef X
+#define X(k) t.o##k = 0;
+    FOR_OUTPUTS(X)
+#undef X
+    UNROLL
+    for (int l = KEPT - 1; l >= 0; l--) {
+        number q = l ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
+        v = q;
+#define X(s) t.f##s += (int64_t)d * in_stride(S, s, l);
+        FOR_FINISH_INPUTS(X)
+#undef X
+#define X(k) t.o##k += (int64_t)d * out_stride(S, k, l);
+        FOR_OUTPUTS(X)
+#undef X
+    }
+    return t;
+}
+
+/* p moved to reduced element e. */
+static inline struct place element_place(shape_ptr S, struct place p, int64_t e)
+{
+    number v = (number)e;
+    UNROLL
+    for (int l = LOOPS - 1; l >= KEPT; l--) {
+        number q = l > KEPT ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
+        v = q;
+#define X(s) p.i##s += (int64_t)d * in_stride(S, s, l);
+        FOR_MAP_INPUTS(X)
+#undef X
+#if HAS_INDEX
+        p.index += (int64_t)d * S->index[l];
+#endif
+#if WINDOWS
+        for (int w = 0; w < WINDOWS; w++)
+            p.window[w] += (int64_t)d * S->window_step[w][l];
+#endif
+    }
+    return p;
+}
+
+/* Whether the element lies inside all windows. */
+static inline int inside(shape_ptr S, struct place p)
+{
+    int yes = 1;
+#if WINDOWS
+    for (int w = 0; w < WINDOWS; w++)
+        yes &= p.window[w] >= 0 && p.window[w] < S->window_extent[w];
+#endif
+    return yes;
+}
+
+#if HAS_INDEX
+#define INDEX(p) (p).index
+#else
+#define INDEX(p) 0
+#endif
+
+static inline struct raw fetch(struct tensors t, struct place p)
+{
+    struct raw r;
+#define X(s) r.x##s = t.in##s[p.i##s];
+    FOR_MAP_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
+/* Computes and stores output o of these states; count elements took part, unless the state says how many. */
+static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struct state s, int64_t count)
+{
+    struct target at = kept_target(S, o);
+    struct raw_finish r;
+#define X(s) r.x##s = t.in##s[at.f##s];
+    FOR_FINISH_INPUTS(X)
+#undef X
+    r.none = 0;
+#if HAS_COUNT
+    count = s.n;
+#endif
+    struct results y = finish(s, count, r);
+#define X(k) t.out##k[at.o##k] = y.y##k;
+    FOR_OUTPUTS(X)
+#undef X
+}

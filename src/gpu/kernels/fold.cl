@@ -1,0 +1,124 @@
+/* Folds of tiles by warps of 32 threads: lane l = t + 32 j of a tile is thread t's accumulator j, so a step's loads are
+ * coalesced whatever the alignment, the tree's first two levels stay inside a thread, and the other five are exchanges.
+ * Functions that exchange are called by all threads of a block together. */
+enum { TILE = 4096, LANES = 128, WARP = 32, OWN = 4, WARPS = THREADS / WARP };
+
+static inline struct state exchanged_combine(EXCHANGE_TYPE exchange_, struct state s, int distance)
+{
+    struct state other = exchange_state(exchange_, s, distance);
+    return THREAD & distance ? combine(other, s) : combine(s, other);
+}
+
+/* The halving tree over a warp's lanes; every thread gets the result. */
+static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
+{
+    struct state a = combine(combine(s[0], s[2]), combine(s[1], s[3]));
+    UNROLL
+    for (int distance = WARP / 2; distance; distance /= 2)
+        a = exchanged_combine(exchange_, a, distance);
+    return a;
+}
+
+/* One batch of steps: the loads first, so that they are in flight together. Elements from n on are missing. */
+static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
+                         int second, struct state s[OWN])
+{
+    const int t = THREAD % WARP;
+    struct raw r[BATCH][OWN];
+    struct place p[BATCH][OWN];
+    UNROLL
+    for (int u = 0; u < BATCH; u++)
+        UNROLL
+        for (int j = 0; j < OWN; j++) {
+            const int e = (k + u) * LANES + j * WARP + t;
+            p[u][j] = element_place(S, start, first + e);
+            if ((full || e < n) && inside(S, p[u][j]))
+                r[u][j] = fetch(T, p[u][j]);
+        }
+    UNROLL
+    for (int u = 0; u < BATCH; u++)
+        UNROLL
+        for (int j = 0; j < OWN; j++) {
+            const int e = (k + u) * LANES + j * WARP + t;
+            if ((full || e < n) && inside(S, p[u][j])) {
+                struct element x = map_element(r[u][j]);
+                if (second)
+                    chain_second(&s[j], x);
+                else
+                    chain(&s[j], x, INDEX(p[u][j]), k + u);
+            }
+        }
+}
+
+/* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE: the lanes. */
+static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                              struct state s[OWN])
+{
+    UNROLL
+    for (int j = 0; j < OWN; j++)
+        s[j] = state_identity();
+    for (int second = 0; second <= TWO_PHASES; second++) {
+        if (n == TILE) {
+            NO_UNROLL
+            for (int k = 0; k < TILE / LANES; k += BATCH)
+                batch(T, S, start, first, k, n, 1, second, s);
+        } else {
+            NO_UNROLL
+            for (int k = 0; k * LANES < n; k += BATCH)
+                batch(T, S, start, first, k, n, 0, second, s);
+        }
+    }
+}
+
+/* The fold of sequences of n states by one block: state i of column c is at states[i * stride + c]; each level's results
+ * lie behind its operands, and the last level's are returned. (The contract's tiles of tiles.) */
+static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL struct state *states, int64_t stride,
+                                              int64_t n, int64_t column, int64_t columns)
+{
+    const int t = THREAD % WARP;
+    while (n > 1) {
+        const int64_t groups = (n + TILE - 1) / TILE, units = groups * columns;
+        GLOBAL struct state *next = states + n * stride;
+        for (int64_t first = 0; first < units; first += WARPS) {
+            const int64_t unit = first + THREAD / WARP, group = unit / columns;
+            GLOBAL struct state *from = states + group * TILE * stride + column + unit % columns;
+            const int64_t left = n - group * TILE;
+            const int count = unit >= units ? 0 : left < TILE ? (int)left : TILE;
+            struct state s[OWN];
+            UNROLL
+            for (int j = 0; j < OWN; j++)
+                s[j] = state_identity();
+            for (int k = 0; k * LANES < count; k++)
+                UNROLL
+                for (int j = 0; j < OWN; j++) {
+                    const int e = k * LANES + j * WARP + t;
+                    if (e < count)
+                        s[j] = combine(s[j], load_state(from + e * stride));
+                }
+            struct state a = warp_tree(exchange_, s);
+            if (t == 0 && unit < units)
+                next[group * stride + column + unit % columns] = a;
+        }
+        FENCE();
+        BARRIER();
+        states = next;
+        n = groups;
+    }
+    return states;
+}
+
+/* Whether this block is the last of `blocks` to arrive at the counter, which is then 0 again. What any of them wrote
+ * before is then there for it to read. flag: one int of shared memory. */
+static inline int last_to_arrive(GLOBAL uint32_t *counter, int64_t blocks, SHARED_POINTER int *flag)
+{
+    FENCE();
+    BARRIER();
+    if (THREAD == 0) {
+        *flag = COUNT_UP(counter) == (uint32_t)(blocks - 1);
+        if (*flag)
+            *counter = 0;
+    }
+    BARRIER();
+    FENCE();
+    return *flag;
+}

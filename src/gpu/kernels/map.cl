@@ -1,0 +1,85 @@
+/* Folds without a reducer: UNITS units of VECTOR consecutive outputs a thread. Where the host found that all rows are
+ * whole units and aligned (b.vectors), a unit is one access of each tensor: of a vector, or of one element that is repeated. */
+enum { UNIT_OUTPUTS = THREADS * VECTOR };
+
+struct units {
+#define X(s) struct in##s##_vector x##s;
+    FOR_FINISH_INPUTS(X)
+#undef X
+    int none;
+};
+
+static inline struct results map_one(struct units u, int i)
+{
+    struct raw_finish r;
+    struct state none = state_identity();
+#define X(s) r.x##s = u.x##s.v[i];
+    FOR_FINISH_INPUTS(X)
+#undef X
+    r.none = 0;
+    return finish(none, 1, r);
+}
+
+static inline void load_units(struct tensors T, shape_ptr S, struct target at, struct units *u)
+{
+#define X(s)                                                                   \
+    if (in_stride(S, s, KEPT - 1) == 1)                                        \
+        u->x##s = *(GLOBAL const struct in##s##_vector *)(T.in##s + at.f##s);  \
+    else                                                                       \
+        UNROLL for (int i = 0; i < VECTOR; i++) u->x##s.v[i] = T.in##s[at.f##s];
+    FOR_FINISH_INPUTS(X)
+#undef X
+}
+
+static inline void map_vectors(struct tensors T, shape_ptr S, int64_t first)
+{
+    struct units u[UNITS];
+    struct target at[UNITS];
+    UNROLL
+    for (int k = 0; k < UNITS; k++) {
+        const int64_t o = first + (int64_t)(k * THREADS + THREAD) * VECTOR;
+        at[k] = kept_target(S, o);
+        if (o < S->kept_total)
+            load_units(T, S, at[k], &u[k]);
+    }
+    UNROLL
+    for (int k = 0; k < UNITS; k++) {
+        const int64_t o = first + (int64_t)(k * THREADS + THREAD) * VECTOR;
+        struct outs {
+#define X(k) struct out##k##_vector y##k;
+            FOR_OUTPUTS(X)
+#undef X
+        } y;
+        UNROLL
+        for (int i = 0; i < VECTOR; i++) {
+            struct results one = map_one(u[k], i);
+#define X(k) y.y##k.v[i] = one.y##k;
+            FOR_OUTPUTS(X)
+#undef X
+        }
+        if (o < S->kept_total) {
+#define X(n) *(GLOBAL struct out##n##_vector *)(T.out##n + at[k].o##n) = y.y##n;
+            FOR_OUTPUTS(X)
+#undef X
+        }
+    }
+}
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const int64_t first = BLOCK * (UNIT_OUTPUTS * UNITS);
+#if VECTOR > 1
+    if (b.vectors) {
+        map_vectors(T, S, first);
+        return;
+    }
+#endif
+    NO_UNROLL
+    for (int k = 0; k < UNITS * VECTOR; k++) {
+        const int64_t o = first + k * THREADS + THREAD;
+        if (o < S->kept_total)
+            finish_output(T, S, o, state_identity(), 1);
+    }
+}

@@ -1,0 +1,23 @@
+/* The loops of a problem. struct shape is filled by launch.c in this order; every field is an int64_t. */
+struct shape {
+    int64_t kept_total, reduced_total;
+    int64_t size[ROOM(LOOPS)], magic[ROOM(LOOPS)], shift[ROOM(LOOPS)]; /* v / size = v * magic >> 32 >> shift */
+    int64_t in[ROOM(INPUTS)][ROOM(LOOPS)], out[OUTPUTS][ROOM(KEPT)], index[ROOM(LOOPS)];
+    int64_t window_offset[ROOM(WINDOWS)], window_extent[ROOM(WINDOWS)], window_step[ROOM(WINDOWS)][ROOM(LOOPS)];
+    int64_t p[8]; /* the solver's own */
+};
+
+/* Of one execution: elements from the pointers to position 0; whether vectors may be used. */
+struct bases {
+    int64_t in[ROOM(INPUTS)], out[OUTPUTS], vectors;
+};
+
+#if SHAPE_IN_MEMORY
+typedef GLOBAL const struct shape *shape_ptr;
+#define SHAPE_PARAMETER GLOBAL const struct shape *shape_
+#define SHAPE shape_
+#else
+typedef const struct shape *shape_ptr;
+#define SHAPE_PARAMETER const struct shape shape_
+#define SHAPE (&shape_)
+#endif

@@ -1,0 +1,274 @@
+/* From a solver's choices to a compiled kernel with its arguments, and its launches. */
+#include "launch.h"
+
+#include <stdio.h>
+
+#include "texts.h"
+
+struct gpu_program {
+    struct gpu_program *next;
+    struct gpu_kernel *kernel;
+    char text[];
+};
+
+struct gpu_plan {
+    const struct gpu_kernel *kernel;
+    struct gpu_slots slots;
+    void *workspace, *shape_memory; /* shape_memory: where the shape does not fit among the arguments */
+    int threads, vector, shape_words;
+    int64_t blocks;
+    char text[256];
+    int64_t shape[GPU_SHAPE_WORDS];
+};
+
+/* ---- programs ---- */
+
+static struct gpu_program *find_program(struct gpu_program *list, const char *text)
+{
+    while (list && strcmp(list->text, text) != 0)
+        list = list->next;
+    return list;
+}
+
+/* The kernel of this text. Two threads may compile the same one; the second's is dropped. */
+static mf_status get_kernel(struct mf_device *device, const char *text, const struct gpu_kernel **kernel)
+{
+    pthread_mutex_lock(&device->lock);
+    struct gpu_program *found = find_program(device->programs, text);
+    pthread_mutex_unlock(&device->lock);
+    if (!found) {
+        struct gpu_program *made = mf_calloc(sizeof *made + strlen(text) + 1);
+        if (!made)
+            return MF_ERROR_MEMORY;
+        strcpy(made->text, text);
+        mf_status status = device->api->build(device->gpu, text, &made->kernel);
+        if (status != MF_OK) {
+            mf_free(made);
+            return status;
+        }
+        pthread_mutex_lock(&device->lock);
+        found = find_program(device->programs, text);
+        if (!found) {
+            made->next = device->programs;
+            device->programs = found = made;
+            made = NULL;
+        }
+        pthread_mutex_unlock(&device->lock);
+        if (made) {
+            device->api->discard(device->gpu, made->kernel);
+            mf_free(made);
+        }
+    }
+    *kernel = found->kernel;
+    return MF_OK;
+}
+
+void mf_gpu_discard_programs(struct mf_device *device)
+{
+    while (device->programs) {
+        struct gpu_program *next = device->programs->next;
+        device->api->discard(device->gpu, device->programs->kernel);
+        mf_free(device->programs);
+        device->programs = next;
+    }
+}
+
+/* ---- the shape ---- */
+
+/* Puts words into the shape; a shape that does not fit is noticed by its count. */
+static void put(struct gpu_plan *gpu, int64_t word)
+{
+    if (gpu->shape_words < GPU_SHAPE_WORDS)
+        gpu->shape[gpu->shape_words] = word;
+    gpu->shape_words++;
+}
+
+static void put_all(struct gpu_plan *gpu, const int64_t *words, int count)
+{
+    for (int i = 0; i < count; i++)
+        put(gpu, words[i]);
+    if (!count)
+        put(gpu, 0);
+}
+
+/* v / size = v * magic >> 32 >> shift for v < 2^31: magic = ceil(2^(31+bits) / size) with 2^(bits-1) < size <=
+ * 2^bits. */
+static void magic_of(int64_t size, int64_t *magic, int64_t *shift)
+{
+    int bits = 1;
+    *magic = *shift = 0;
+    if (size < 2 || size > (int64_t)1 << 30)
+        return;
+    while ((int64_t)1 << bits < size)
+        bits++;
+    uint64_t power = (uint64_t)1 << (31 + bits);
+    *magic = (int64_t)((power + (uint64_t)size - 1) / (uint64_t)size);
+    *shift = bits - 1;
+}
+
+/* In the order of struct shape, kernels/shape.cl. */
+static void fill_shape(const struct problem *problem, const struct gpu_choice *choice, struct gpu_plan *gpu)
+{
+    const struct nest *nest = &problem->memory;
+    int loops = nest->kept + nest->reduced, windows = problem->program.reducer_count ? nest->window_count : 0;
+    int64_t magic[MAX_LOOPS], shift[MAX_LOOPS];
+    for (int l = 0; l < loops; l++)
+        magic_of(nest->size[l], &magic[l], &shift[l]);
+    put(gpu, problem->kept_total);
+    put(gpu, problem->reduced_total);
+    put_all(gpu, nest->size, loops);
+    put_all(gpu, magic, loops);
+    put_all(gpu, shift, loops);
+    for (int s = 0; s < gpu->slots.count; s++)
+        put_all(gpu, nest->in[gpu->slots.input[s]], loops);
+    for (int l = 0; l < (loops ? loops : 1) && !gpu->slots.count; l++)
+        put(gpu, 0);
+    for (int k = 0; k < problem->output_count; k++)
+        put_all(gpu, nest->out[k], nest->kept);
+    put_all(gpu, nest->index, loops);
+    int64_t offset[MAX_WINDOWS], extent[MAX_WINDOWS];
+    for (int w = 0; w < windows; w++) {
+        offset[w] = nest->window[w].offset;
+        extent[w] = nest->window[w].extent;
+    }
+    put_all(gpu, offset, windows);
+    put_all(gpu, extent, windows);
+    for (int w = 0; w < windows; w++)
+        put_all(gpu, nest->window[w].step, loops);
+    for (int l = 0; l < (loops ? loops : 1) && !windows; l++)
+        put(gpu, 0);
+    put_all(gpu, choice->own, GPU_OWN);
+}
+
+/* ---- plans ---- */
+
+static void assemble(const struct problem *problem, const struct gpu_choice *choice, const struct gpu_plan *gpu,
+                     int in_memory, struct gpu_text *to)
+{
+    static const char *const vocabulary[] = {
+        mf_text_elementary_h, mf_text_convert_h,      mf_text_memory_h,  mf_text_ops_h,       "#define BITS 32\n",
+        mf_text_ops_float_inc, "#define BITS 64\n",   mf_text_ops_float_inc, "#define SIGNED 1\n", mf_text_ops_int_inc,
+        "#define SIGNED 0\n",  mf_text_ops_int_inc};
+    for (size_t i = 0; i < sizeof vocabulary / sizeof *vocabulary; i++)
+        mf_text_append(to, vocabulary[i]);
+    mf_text_add(to, "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n", choice->threads,
+                choice->vector, in_memory);
+    if (choice->macros.text)
+        mf_text_append(to, choice->macros.text);
+    mf_emit_program(problem, &gpu->slots, choice->vector, to);
+    mf_text_append(to, mf_text_shape_cl);
+    mf_emit_strides(problem, &gpu->slots, to);
+    mf_text_append(to, mf_text_common_cl);
+    if (choice->fold)
+        mf_text_append(to, choice->fold);
+    mf_text_append(to, choice->kernel);
+}
+
+static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gpu_plan *gpu)
+{
+    struct mf_device *device = plan->device;
+    const struct gpu_limits *limits = MF_GPU_LIMITS(device->gpu);
+    mf_emit_slots(&plan->problem, &gpu->slots);
+    fill_shape(&plan->problem, choice, gpu);
+    if (gpu->shape_words > GPU_SHAPE_WORDS)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "the fold has %d loops and %d operands, more than a GPU's plan has room for",
+                       plan->problem.memory.kept + plan->problem.memory.reduced, gpu->slots.count);
+    int64_t shape_bytes = 8 * (int64_t)gpu->shape_words;
+    int64_t others = 16 * (gpu->slots.count + plan->problem.output_count) + 64;
+    int in_memory = shape_bytes + others > limits->parameters;
+    struct gpu_text text = {NULL, 0, 0, 0};
+    assemble(&plan->problem, choice, gpu, in_memory, &text);
+    mf_status status = text.failed || choice->macros.failed ? MF_ERROR_MEMORY
+                                                            : get_kernel(device, text.text, &gpu->kernel);
+    mf_free(text.text);
+    MF_TRY(status);
+    if (choice->workspace_bytes)
+        MF_TRY(device->api->alloc(device->gpu, choice->workspace_bytes, &gpu->workspace));
+    if (!in_memory)
+        return MF_OK;
+    MF_TRY(device->api->alloc(device->gpu, shape_bytes, &gpu->shape_memory));
+    return device->api->copy(device->gpu, gpu->shape_memory, 0, gpu->shape, shape_bytes, 0);
+}
+
+mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
+{
+    struct gpu_plan *gpu = mf_calloc(sizeof *gpu);
+    plan->data = gpu;
+    mf_status status = MF_ERROR_MEMORY;
+    if (gpu) {
+        gpu->threads = choice->threads;
+        gpu->vector = choice->vector;
+        gpu->blocks = choice->blocks;
+        memcpy(gpu->text, choice->text, sizeof gpu->text);
+        status = make(plan, choice, gpu);
+    }
+    mf_free(choice->macros.text);
+    return status;
+}
+
+void mf_gpu_forget(struct mf_plan *plan)
+{
+    struct gpu_plan *gpu = plan->data;
+    if (!gpu)
+        return;
+    plan->device->api->release(plan->device->gpu, gpu->workspace);
+    plan->device->api->release(plan->device->gpu, gpu->shape_memory);
+}
+
+void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size)
+{
+    const struct gpu_plan *gpu = plan->data;
+    snprintf(text, size, "%s: %lld blocks of %d threads", gpu->text, (long long)gpu->blocks, gpu->threads);
+}
+
+/* ---- execution ---- */
+
+/* Whether a unit of vector elements of every tensor is either one element or aligned and contiguous. */
+static int can_use_vectors(const struct problem *problem, const struct gpu_plan *gpu, const struct pointers *pointers)
+{
+    const struct nest *nest = &problem->memory;
+    int last = nest->kept - 1;
+    if (last < 0 || nest->size[last] % gpu->vector)
+        return 0;
+    for (int s = 0; s < gpu->slots.count + problem->output_count; s++) {
+        int k = s - gpu->slots.count, i = k < 0 ? gpu->slots.input[s] : 0;
+        const int64_t *stride = k < 0 ? nest->in[i] : nest->out[k];
+        int64_t item = mf_dtypes[k < 0 ? problem->in_type[i] : problem->out_type[k]].size;
+        int64_t align = item * gpu->vector < 16 ? item * gpu->vector : 16;
+        if (k < 0 && stride[last] == 0)
+            continue;
+        uintptr_t place = k < 0 ? pointers->in_place[i] : pointers->out_place[k];
+        if (stride[last] != 1 || place % (uintptr_t)align)
+            return 0;
+        for (int l = 0; l < last; l++)
+            if (stride[l] * item % align)
+                return 0;
+    }
+    return 1;
+}
+
+mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct gpu_plan *gpu = plan->data;
+    const struct problem *problem = &plan->problem;
+    struct gpu_argument arguments[MF_MAX_INPUTS + MF_MAX_OUTPUTS + 3];
+    int64_t bases[MF_MAX_INPUTS + MF_MAX_OUTPUTS + 2];
+    int n = 0, b = 0;
+    for (int s = 0; s < gpu->slots.count; s++) {
+        arguments[n++] = (struct gpu_argument){pointers->in[gpu->slots.input[s]], 0};
+        bases[b++] = pointers->in_offset[gpu->slots.input[s]];
+    }
+    if (!gpu->slots.count)
+        bases[b++] = 0;
+    for (int k = 0; k < problem->output_count; k++) {
+        arguments[n++] = (struct gpu_argument){pointers->out[k], 0};
+        bases[b++] = pointers->out_offset[k];
+    }
+    bases[b++] = gpu->vector > 1 && can_use_vectors(problem, gpu, pointers);
+    arguments[n++] = (struct gpu_argument){bases, 8 * (size_t)b};
+    arguments[n++] = gpu->shape_memory ? (struct gpu_argument){gpu->shape_memory, 0}
+                                       : (struct gpu_argument){gpu->shape, 8 * (size_t)gpu->shape_words};
+    arguments[n++] = (struct gpu_argument){gpu->workspace, 0};
+    struct gpu_launch launch = {gpu->kernel, gpu->blocks, gpu->threads, n, arguments};
+    return plan->device->api->launch(plan->device->gpu, &launch, pointers->stream);
+}

@@ -1,0 +1,54 @@
+/* A plan of a GPU solver: a kernel for the problem's program, its shape, a workspace, and how many blocks. */
+#ifndef MF_GPU_LAUNCH_H
+#define MF_GPU_LAUNCH_H
+
+#include "../plan.h"
+#include "emit.h"
+#include "gpu.h"
+
+enum { GPU_WARP = 32, GPU_SHAPE_WORDS = 4096, GPU_OWN = 8 };
+
+/* What a solver decides. */
+struct gpu_choice {
+    const char *kernel; /* text of its kernel file */
+    const char *fold;   /* text of kernels/fold.cl where it is used, or null */
+    int threads, vector;
+    int64_t blocks;
+    int64_t own[GPU_OWN];    /* struct shape's p */
+    int64_t workspace_bytes; /* 0: none */
+    struct gpu_text macros;  /* #define lines of its own */
+    char text[256];          /* its choices, for people */
+};
+
+struct gpu_plan;
+
+/* Compiles (or finds) the kernel, makes the workspace, fills plan->data. Takes over choice->macros. */
+mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice);
+mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers);
+void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);
+void mf_gpu_forget(struct mf_plan *plan);
+
+/* The device's kernels, which plans share: freed when it is closed. */
+void mf_gpu_discard_programs(struct mf_device *device);
+
+/* Least power of two that is at least n >= 1. */
+static inline int64_t mf_power_above(int64_t n)
+{
+    int64_t p = 1;
+    while (p < n)
+        p *= 2;
+    return p;
+}
+
+/* States of a column of n tiles with all levels above it: the last one included. */
+static inline int64_t mf_levels(int64_t tiles)
+{
+    int64_t all = tiles;
+    while (tiles > 1)
+        all += tiles = (tiles + TILE - 1) / TILE;
+    return all;
+}
+
+extern const struct solver *const mf_gpu_solvers[];
+
+#endif

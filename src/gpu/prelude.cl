@@ -1,0 +1,69 @@
+/* What the kernels' text means to OpenCL C 1.2. There are no sub-groups: threads exchange through local memory. */
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+#pragma OPENCL FP_CONTRACT OFF
+
+typedef char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long int64_t;
+typedef uchar uint8_t;
+typedef ushort uint16_t;
+typedef uint uint32_t;
+typedef ulong uint64_t;
+
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807L - 1)
+#define INT64_MAX 9223372036854775807L
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295u
+#define UINT64_MAX 18446744073709551615UL
+
+#define MF_VOCAB_BITS
+static inline uint32_t mf_f32_bits(float x) { return as_uint(x); }
+static inline float mf_bits_f32(uint32_t u) { return as_float(u); }
+static inline uint64_t mf_f64_bits(double x) { return as_ulong(x); }
+static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
+
+#define sqrtf sqrt
+#define fmaf fma
+#define floorf floor
+#define ceilf ceil
+#define truncf trunc
+#define rintf rint
+#define fmodf fmod
+#define fabsf fabs
+
+#define KERNEL __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
+#define GLOBAL __global
+#define SHARED __local
+#define SHARED_POINTER __local
+#define CONSTANT __constant const
+#define ALIGNED(n) __attribute__((aligned(n)))
+#define THREAD ((int)get_local_id(0))
+#define BLOCK ((int64_t)get_group_id(0))
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
+#define FRESH(place) (place)
+#define COUNT_UP(counter) atomic_inc((volatile __global uint *)(counter))
+#define UNROLL
+#define NO_UNROLL
+
+/* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */
+#define EXCHANGE_TYPE __local uint64_t *
+#define EXCHANGE_MEMORY __local uint64_t exchange_[THREADS];
+#define EXCHANGE(T, to, from, distance)                       \
+    do {                                                      \
+        ((__local T *)exchange_)[THREAD] = (from);            \
+        barrier(CLK_LOCAL_MEM_FENCE);                         \
+        (to) = ((__local T *)exchange_)[THREAD ^ (distance)]; \
+        barrier(CLK_LOCAL_MEM_FENCE);                         \
+    } while (0)

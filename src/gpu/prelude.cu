@@ -1,0 +1,50 @@
+/* What the kernels' text means to CUDA's compiler. With -default-device every function is one of the device. Inline PTX
+ * stands here only: conversions of 16-bit floats, which the hardware has, and stores past the cache. */
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long long uint64_t;
+
+#define INT8_MIN (-128)
+#define INT8_MAX 127
+#define INT16_MIN (-32768)
+#define INT16_MAX 32767
+#define INT32_MIN (-2147483647 - 1)
+#define INT32_MAX 2147483647
+#define INT64_MIN (-9223372036854775807LL - 1)
+#define INT64_MAX 9223372036854775807LL
+#define UINT8_MAX 255
+#define UINT16_MAX 65535
+#define UINT32_MAX 4294967295u
+#define UINT64_MAX 18446744073709551615ULL
+
+#define MF_VOCAB_BITS
+static inline uint32_t mf_f32_bits(float x) { return __float_as_uint(x); }
+static inline float mf_bits_f32(uint32_t u) { return __uint_as_float(u); }
+static inline uint64_t mf_f64_bits(double x) { return (uint64_t)__double_as_longlong(x); }
+static inline double mf_bits_f64(uint64_t u) { return __longlong_as_double((long long)u); }
+
+#define KERNEL extern "C" __global__ __launch_bounds__(THREADS)
+#define GLOBAL
+#define SHARED __shared__
+#define SHARED_POINTER
+#define CONSTANT __constant__ const
+#define ALIGNED(n) __align__(n)
+#define THREAD ((int)threadIdx.x)
+#define BLOCK ((int64_t)blockIdx.x)
+#define BARRIER() __syncthreads()
+#define FENCE() __threadfence()
+#define MULHI(a, b) __umulhi(a, b)
+#define FRESH(place) __ldcg(&(place)) /* not from this multiprocessor's own cache */
+#define COUNT_UP(counter) atomicAdd((unsigned *)(counter), 1u)
+#define UNROLL _Pragma("unroll")
+#define NO_UNROLL _Pragma("unroll 1")
+
+/* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */
+#define EXCHANGE_TYPE int
+#define EXCHANGE_MEMORY const int exchange_ = 0;
+#define EXCHANGE(T, to, from, distance) (to) = __shfl_xor_sync(0xffffffffu, (from), (distance))
