@@ -118,6 +118,8 @@ int command_verify(int argc, char **argv)
         status = complain(2, "there is no solver \"%s\"; 'modefold info' lists them", job->verifier.solver);
     if (!status && mf_device_open(device, &job->verifier.device[0]) != MF_OK)
         status = complain_library();
+    if (!status && mf_device_open("cpu", &job->verifier.reference) != MF_OK)
+        status = complain_library();
     if (!status) {
         job->verifier.device_count = 1;
         job->start = seconds_now();
@@ -136,6 +138,7 @@ int command_verify(int argc, char **argv)
             status = 1;
     }
     mf_device_close(job->verifier.device[0]);
+    mf_device_close(job->verifier.reference);
     free(job);
     return status;
 }

@@ -100,6 +100,10 @@ mf_status problem_plan(mf_device *device, const struct problem_line *line, const
 mf_status problem_run(mf_device *device, const struct problem_line *line, const struct problem_memory *memory,
                       const char *solver, int threads, int use_fold);
 
+/* The same on a GPU, by way of memory there. */
+mf_status problem_run_on_device(mf_device *device, const struct problem_line *line, const struct problem_memory *memory,
+                                const char *solver, int use_fold);
+
 /* Where the outputs' memories differ from what is expected. */
 struct problem_difference {
     int output;                 /* number of the output, or -1: outside of every output */

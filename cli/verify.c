@@ -31,10 +31,12 @@ static enum finding_kind found(struct run *run, enum finding_kind kind, int devi
     return kind;
 }
 
-/* Whether this solver is one to run: the one asked for, or all. */
-static int is_wanted(const struct run *run, const char *name)
+/* Whether this solver is one to run: the one asked for, or all; on a GPU, where each is compiled, the automatic choice. */
+static int is_wanted(const struct run *run, int device, const char *name)
 {
     const char *only = run->verifier->solver ? run->verifier->solver : run->line->solver[0] ? run->line->solver : NULL;
+    if (!only && mf_device_kind(run->verifier->device[device]) != kDLCPU)
+        return !strcmp(name, "automatic");
     return !only || !strcmp(only, name);
 }
 
@@ -45,7 +47,9 @@ static enum finding_kind compare_solver(struct run *run, int device, const char 
     const char *name = solver ? solver : "automatic";
     int use_fold = !solver && !run->line->as_written && !run->line->threads;
     problem_memory_reset(&run->memory);
-    mf_status status = problem_run(handle, run->line, &run->memory, solver, 0, use_fold);
+    mf_status status = mf_device_kind(handle) == kDLCPU
+                           ? problem_run(handle, run->line, &run->memory, solver, 0, use_fold)
+                           : problem_run_on_device(handle, run->line, &run->memory, solver, use_fold);
     *ran = !(solver && status == MF_ERROR_UNSUPPORTED && run->expected != status);
     if (!*ran)
         return FINDING_NONE;
@@ -62,7 +66,7 @@ static enum finding_kind compare_all(struct run *run)
         int ran;
         for (int s = 0; list_solver(s); s++) {
             const char *name = list_solver(s);
-            if (!is_wanted(run, name) || (!strcmp(name, "reference") && !run->verifier->solver))
+            if (!is_wanted(run, d, name) || (!strcmp(name, "reference") && !run->verifier->solver))
                 continue;
             enum finding_kind kind = compare_solver(run, d, name, &ran);
             if (kind)
@@ -70,7 +74,7 @@ static enum finding_kind compare_all(struct run *run)
             if (s < AUTOMATIC && d == 0)
                 run->verifier->ran[s] += ran;
         }
-        if (!is_wanted(run, "automatic"))
+        if (!is_wanted(run, d, "automatic"))
             continue;
         enum finding_kind kind = compare_solver(run, d, NULL, &ran);
         if (kind)
@@ -97,7 +101,7 @@ enum finding_kind verify_problem(struct verifier *verifier, const struct problem
     memset(finding, 0, sizeof *finding);
     if (problem_memory_make(line, 1, &run.memory, finding->sentence, sizeof finding->sentence))
         return finding->kind = FINDING_PROBLEM;
-    run.expected = problem_run(verifier->device[0], line, &run.memory, "reference", 0, 0);
+    run.expected = problem_run(verifier->reference, line, &run.memory, "reference", 0, 0);
     problem_memory_expect(&run.memory);
     if (run.expected != MF_OK) { /* nothing may have been written */
         problem_memory_reset(&run.memory);

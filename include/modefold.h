@@ -238,6 +238,11 @@ MF_API mf_status mf_plan_create(mf_device *device, const char *modes, const char
  * Element pointers must be aligned to their type. */
 MF_API mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs, void *const *outputs, void *stream);
 
+/* The same for tensors of the planned layout, of which data and byte_offset are looked at: the way to run a plan on part
+ * of a cl_mem. */
+MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *inputs, const DLTensor *outputs,
+                                         void *stream);
+
 /* What the plan does and why, as text; valid as long as the plan. */
 MF_API const char *mf_plan_describe(const mf_plan *plan);
 

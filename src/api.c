@@ -152,8 +152,15 @@ static void release_cached(mf_device *device, struct cached *c)
     pthread_mutex_unlock(&device->lock);
 }
 
-static mf_status execute_tensors(const struct mf_plan *plan, const DLTensor *inputs, const DLTensor *outputs)
+mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *inputs, const DLTensor *outputs, void *stream)
 {
+    if (!plan || (!inputs && plan->problem.input_count) || !outputs)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_plan_execute_tensors: %s is null",
+                       !plan      ? "the plan"
+                       : !outputs ? "outputs"
+                                  : "inputs");
+    if (stream && !plan->device->api)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_plan_execute_tensors: the CPU has no streams and one was given");
     const void *in[MF_MAX_INPUTS];
     void *out[MF_MAX_OUTPUTS];
     uint64_t in_bytes[MF_MAX_INPUTS], out_bytes[MF_MAX_OUTPUTS];
@@ -165,7 +172,7 @@ static mf_status execute_tensors(const struct mf_plan *plan, const DLTensor *inp
         out[k] = outputs[k].data;
         out_bytes[k] = outputs[k].byte_offset;
     }
-    struct given given = {in, out, in_bytes, out_bytes, NULL};
+    struct given given = {in, out, in_bytes, out_bytes, stream};
     return mf_plan_run(plan, &given);
 }
 
@@ -178,7 +185,7 @@ static mf_status fold_anew(mf_device *device, const char *modes, const char *exp
     MF_TRY(mf_plan_create(device, modes, expression, inputs, outputs, NULL, &plan));
     int n = make_key(&plan->problem, inputs, outputs, key);
     struct cached *c = n < 0 ? NULL : make_cached(plan, modes, expression, key, n);
-    mf_status status = n >= 0 && !c ? MF_ERROR_MEMORY : execute_tensors(plan, inputs, outputs);
+    mf_status status = n >= 0 && !c ? MF_ERROR_MEMORY : mf_plan_execute_tensors(plan, inputs, outputs, NULL);
     if (c)
         keep_cached(device, c);
     else
@@ -199,7 +206,7 @@ mf_status mf_fold(mf_device *device, const char *modes, const char *expression, 
     struct cached *c = find_cached(device, modes, expression, inputs, outputs);
     if (!c)
         return fold_anew(device, modes, expression, inputs, outputs);
-    mf_status status = execute_tensors(c->plan, inputs, outputs);
+    mf_status status = mf_plan_execute_tensors(c->plan, inputs, outputs, NULL);
     release_cached(device, c);
     return status;
 }

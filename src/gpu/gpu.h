@@ -30,10 +30,12 @@ struct gpu_argument {
     size_t size;
 };
 
+enum { MF_GPU_ARGUMENTS = 64 }; /* the most of one kernel */
+
 struct gpu_launch {
     const struct gpu_kernel *kernel;
-    int64_t blocks;
-    int threads; /* of one block */
+    int64_t blocks; /* 0: nothing is done */
+    int threads;    /* of one block */
     int argument_count;
     const struct gpu_argument *arguments;
 };

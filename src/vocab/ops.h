@@ -13,6 +13,9 @@
 
 #define MF_NAME_(name, suffix) mf_##name##_##suffix
 #define MF_NAME(name, suffix) MF_NAME_(name, suffix)
+/* for names that OpenCL has as macros, such as max: start is pasted before it could be expanded */
+#define MF_PASTE_(start, suffix) start##suffix
+#define MF_PASTE(start, suffix) MF_PASTE_(start, suffix)
 
 #define BITS 32
 #include "ops_float.inc"

@@ -63,15 +63,15 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state s[HELD];
         column_lanes(T, S, start, tile * TILE, o >= S->kept_total ? 0 : left < TILE ? (int)left : TILE, s);
         UNROLL
-        for (int half = HELD / 2; half; half /= 2)
+        for (int reach = HELD / 2; reach; reach /= 2)
             UNROLL
-            for (int i = 0; i < half; i++)
-                s[i] = combine(s[i], s[i + half]);
-        for (int half = LANE_THREADS / 2; half; half /= 2) {
+            for (int i = 0; i < reach; i++)
+                s[i] = combine(s[i], s[i + reach]);
+        for (int reach = LANE_THREADS / 2; reach; reach /= 2) {
             shared[THREAD] = s[0];
             BARRIER();
-            if (own < half)
-                s[0] = combine(s[0], shared[THREAD + half * COLUMN_THREADS]);
+            if (own < reach)
+                s[0] = combine(s[0], shared[THREAD + reach * COLUMN_THREADS]);
             BARRIER();
         }
         if (own == 0 && o < S->kept_total) {

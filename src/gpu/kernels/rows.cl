@@ -65,10 +65,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         UNROLL
-        for (int half = HELD / 2; half; half /= 2)
+        for (int reach = HELD / 2; reach; reach /= 2)
             UNROLL
-            for (int j = 0; j < half; j++)
-                s[m][j] = combine(s[m][j], s[m][j + half]);
+            for (int j = 0; j < reach; j++)
+                s[m][j] = combine(s[m][j], s[m][j + reach]);
         a[m] = s[m][0];
     }
     int rows = ROWS, mine = 0;
