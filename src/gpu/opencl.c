@@ -112,7 +112,7 @@ static struct {
 #undef FUNCTION
 } cl;
 
-static const char options[] = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
+static const char options[] = "-cl-std=CL1.2 -cl-opt-disable -cl-fp32-correctly-rounded-divide-sqrt";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char why[256]; /* there is no OpenCL; "" when there is */
 
