@@ -263,16 +263,18 @@ void problem_pointers(const struct problem_line *line, const struct problem_memo
         outputs[k] = position_zero(line, memory, MF_MAX_INPUTS + k);
 }
 
-static void tensors(const struct problem_line *line, const struct problem_memory *memory, DLTensor *inputs,
+static void tensors(const mf_device *device, const struct problem_line *line, const struct problem_memory *memory, DLTensor *inputs,
                     DLTensor *outputs)
 {
     for (int i = 0; i < line->input_count; i++) {
         inputs[i] = problem_dltensor(&line->tensor[i]);
         inputs[i].data = position_zero(line, memory, i);
+        inputs[i].device.device_type = (DLDeviceType)mf_device_kind(device);
     }
     for (int k = 0; k < line->output_count; k++) {
         outputs[k] = problem_dltensor(&line->tensor[MF_MAX_INPUTS + k]);
         outputs[k].data = position_zero(line, memory, MF_MAX_INPUTS + k);
+        outputs[k].device.device_type = (DLDeviceType)mf_device_kind(device);
     }
 }
 
@@ -280,7 +282,7 @@ mf_status problem_plan(mf_device *device, const struct problem_line *line, const
                        mf_plan **plan)
 {
     DLTensor inputs[MF_MAX_INPUTS], outputs[MF_MAX_OUTPUTS];
-    tensors(line, NULL, inputs, outputs);
+    tensors(device, line, NULL, inputs, outputs);
     mf_options options = {solver            ? solver
                           : line->solver[0] ? line->solver
                                             : NULL,
@@ -295,7 +297,7 @@ mf_status problem_run(mf_device *device, const struct problem_line *line, const 
     void *out[MF_MAX_OUTPUTS];
     if (use_fold) {
         DLTensor inputs[MF_MAX_INPUTS], outputs[MF_MAX_OUTPUTS];
-        tensors(line, memory, inputs, outputs);
+        tensors(device, line, memory, inputs, outputs);
         return mf_fold(device, line->modes, line->expression, inputs, outputs);
     }
     mf_plan *plan;

@@ -10,6 +10,10 @@ struct gpu {
     int architecture;
 };
 
+struct gpu_kernel {
+    struct gpu_usage usage; /* first */
+};
+
 static mf_status arch_open(int number, struct gpu **result)
 {
     struct gpu *gpu = mf_calloc(sizeof *gpu);
@@ -48,22 +52,23 @@ static mf_status arch_build(struct gpu *gpu, const char *text, struct gpu_kernel
         return MF_ERROR_MEMORY;
     memcpy(whole, mf_text_prelude_cu, length);
     memcpy(whole + length, text, rest + 1);
-    struct gpu_usage usage = {0, 0, 0};
-    mf_status status = mf_nvrtc_compile(whole, gpu->architecture, &usage, &binary, &size);
+    struct gpu_kernel *made = mf_calloc(sizeof *made);
+    mf_status status =
+        made ? mf_nvrtc_compile(whole, gpu->architecture, &made->usage, &binary, &size) : MF_ERROR_MEMORY;
     mf_free(whole);
-    if (status != MF_OK)
+    if (status != MF_OK) {
+        mf_free(made);
         return status;
+    }
     mf_free(binary);
-    if (usage.spilled)
-        return mf_fail(MF_ERROR_DEVICE, "the kernel needs %d registers and spills %d bytes of others", usage.registers,
-                       usage.spilled);
+    *kernel = made;
     return MF_OK;
 }
 
 static void arch_discard(struct gpu *gpu, struct gpu_kernel *kernel)
 {
     (void)gpu;
-    (void)kernel;
+    mf_free(kernel);
 }
 
 static mf_status arch_launch(struct gpu *gpu, const struct gpu_launch *launch, void *stream)

@@ -52,6 +52,7 @@ struct gpu {
 };
 
 struct gpu_kernel {
+    struct gpu_usage usage; /* first */
     CUmodule module;
     CUfunction function;
     int threads_max;

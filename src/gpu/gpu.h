@@ -67,18 +67,18 @@ struct gpu_common {
     const struct gpu_api *api;
     struct gpu_limits limits;
 };
-#define MF_GPU_LIMITS(gpu) (&((const struct gpu_common *)(gpu))->limits)
-
-extern const struct gpu_api mf_gpu_cuda, mf_gpu_opencl, mf_gpu_arch;
-
-/* ---- nvrtc.c: the CUDA compiler, which needs no GPU ---- */
-
-/* What a thread of a compiled kernel takes. */
+/* The beginning of struct gpu_kernel in every backend: what a thread takes, zeros where nobody tells. */
 struct gpu_usage {
     int registers;
     int stack;   /* bytes of local memory: arrays that did not become registers, and what was spilled */
     int spilled; /* bytes of spill stores and loads, as instructions in the text */
 };
+#define MF_GPU_USAGE(kernel) ((const struct gpu_usage *)(kernel))
+#define MF_GPU_LIMITS(gpu) (&((const struct gpu_common *)(gpu))->limits)
+
+extern const struct gpu_api mf_gpu_cuda, mf_gpu_opencl, mf_gpu_arch;
+
+/* ---- nvrtc.c: the CUDA compiler, which needs no GPU ---- */
 
 /* Compiles text, which has its prelude, for an architecture such as 90 (sm_90), or takes it from the cache. *binary is
  * from mf_alloc. With usage (null: nobody asks) it is compiled even if the cache has it. */

@@ -218,7 +218,11 @@ void mf_gpu_forget(struct mf_plan *plan)
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct gpu_plan *gpu = plan->data;
-    snprintf(text, size, "%s: %lld blocks of %d threads", gpu->text, (long long)gpu->blocks, gpu->threads);
+    const struct gpu_usage *usage = MF_GPU_USAGE(gpu->kernel);
+    int n = snprintf(text, size, "%s: %lld blocks of %d threads", gpu->text, (long long)gpu->blocks, gpu->threads);
+    if (usage->registers && n > 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, " with %d registers, %d bytes on the stack, %d spilled", usage->registers,
+                 usage->stack, usage->spilled);
 }
 
 /* ---- execution ---- */

@@ -43,8 +43,8 @@ static void load(void)
                                  "libnvrtc.so",
                                  "/usr/local/cuda/lib64/libnvrtc.so",
                                  NULL};
-    if (!mf_library_load("the CUDA compiler, libnvrtc.so,", files + skip, symbols, &nvrtc, why, sizeof why) &&
-        nvrtc.Version(&major, &minor))
+    mf_library_load("the CUDA compiler, libnvrtc.so,", files + skip, symbols, &nvrtc, why, sizeof why);
+    if (!*why && nvrtc.Version(&major, &minor))
         snprintf(why, sizeof why, "the CUDA compiler, libnvrtc.so, does not tell its version");
 }
 
@@ -168,7 +168,7 @@ mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage 
                                               "--prec-sqrt=true",
                                               "--std=c++17",
                                               "--device-as-default-execution-space",
-                                              "--ptxas-options=-v" /* for usage; the binary is the same */};
+                                              "--ptxas-options=-v" /* for usage; the code is the same */};
     *binary = NULL;
     MF_TRY(need_compiler());
     MF_TRY(need_architecture(architecture));

@@ -56,36 +56,9 @@ enum { /* what clGet...Info is asked */
 };
 enum { MEM_READ_WRITE = 1 << 0, MAX_PLATFORMS = 32, MAX_DEVICES = 64, PARAMETERS_KEPT = 64 };
 
-/* The names of results; FUNCTION results that are not here are said as numbers. */
-#define RESULTS(RESULT)                                    \
-    RESULT(DEVICE_NOT_FOUND, -1)                           \
-    RESULT(DEVICE_NOT_AVAILABLE, -2)                       \
-    RESULT(COMPILER_NOT_AVAILABLE, -3)                     \
-    RESULT(MEM_OBJECT_ALLOCATION_FAILURE, -4)              \
-    RESULT(OUT_OF_RESOURCES, -5)                           \
-    RESULT(OUT_OF_HOST_MEMORY, -6)                         \
-    RESULT(BUILD_PROGRAM_FAILURE, -11)                     \
-    RESULT(EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, -14) \
-    RESULT(INVALID_VALUE, -30)                             \
-    RESULT(INVALID_CONTEXT, -34)                           \
-    RESULT(INVALID_COMMAND_QUEUE, -36)                     \
-    RESULT(INVALID_MEM_OBJECT, -38)                        \
-    RESULT(INVALID_BINARY, -42)                            \
-    RESULT(INVALID_PROGRAM_EXECUTABLE, -45)                \
-    RESULT(INVALID_KERNEL_NAME, -46)                       \
-    RESULT(INVALID_KERNEL_DEFINITION, -47)                 \
-    RESULT(INVALID_ARG_INDEX, -49)                         \
-    RESULT(INVALID_ARG_VALUE, -50)                         \
-    RESULT(INVALID_ARG_SIZE, -51)                          \
-    RESULT(INVALID_KERNEL_ARGS, -52)                       \
-    RESULT(INVALID_WORK_GROUP_SIZE, -54)                   \
-    RESULT(INVALID_BUFFER_SIZE, -61)                       \
-    RESULT(INVALID_GLOBAL_WORK_SIZE, -63)                  \
-    RESULT(PLATFORM_NOT_FOUND_KHR, -1001)
-
 enum {
 #define RESULT(name, number) name = number,
-    RESULTS(RESULT)
+#include "opencl_results.def"
 #undef RESULT
 };
 
@@ -100,6 +73,7 @@ struct gpu {
 };
 
 struct gpu_kernel {
+    struct gpu_usage usage; /* first */
     cl_program program;
     cl_kernel kernel;
     size_t threads_max;
@@ -112,7 +86,7 @@ static struct {
 #undef FUNCTION
 } cl;
 
-static const char options[] = "-cl-std=CL1.2 -cl-opt-disable -cl-fp32-correctly-rounded-divide-sqrt";
+static const char options[] = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char why[256]; /* there is no OpenCL; "" when there is */
 
@@ -136,7 +110,7 @@ static void say_result(cl_int result, char *text, size_t size)
         const char *name;
     } names[] = {
 #define RESULT(name, number) {number, "CL_" #name},
-        RESULTS(RESULT)
+#include "opencl_results.def"
 #undef RESULT
     };
     snprintf(text, size, "OpenCL error %d", result);
@@ -388,7 +362,7 @@ static int take_cached(const struct gpu *gpu, const char *whole, struct gpu_kern
 
 static mf_status compile_kernel(const struct gpu *gpu, const char *whole, struct gpu_kernel *kernel)
 {
-    cl_program program;
+    cl_program program = NULL;
     MF_TRY(compile(gpu, whole, &program));
     keep_binary(gpu, whole, program);
     cl_int result = make_kernel(gpu, program, kernel);

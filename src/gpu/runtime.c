@@ -18,8 +18,8 @@ static const char *missing_symbol(void *library, const char *const *symbols, voi
     return NULL;
 }
 
-int mf_library_load(const char *name, const char *const *files, const char *const *symbols, void *functions, char *why,
-                    size_t why_size)
+void mf_library_load(const char *name, const char *const *files, const char *const *symbols, void *functions, char *why,
+                     size_t why_size)
 {
     snprintf(why, why_size, "%s was not found", name);
     for (int i = 0; files[i]; i++) {
@@ -29,12 +29,11 @@ int mf_library_load(const char *name, const char *const *files, const char *cons
         const char *missing = missing_symbol(library, symbols, functions);
         if (!missing) {
             *why = 0;
-            return 0;
+            return;
         }
         snprintf(why, why_size, "%s is too old: it has no %s", files[i], missing);
         dlclose(library);
     }
-    return -1;
 }
 
 void mf_log_error(const char *log, char *line, size_t size)

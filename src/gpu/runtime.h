@@ -5,10 +5,10 @@
 #include "../error.h"
 
 /* Opens the first of the files (a list that ends with null) that can be opened and has all symbols (likewise), and
- * writes their addresses one after the other to functions. The library stays open. Returns 0, or -1 with a sentence
- * about name in why. */
-int mf_library_load(const char *name, const char *const *files, const char *const *symbols, void *functions, char *why,
-                    size_t why_size);
+ * writes their addresses one after the other to functions. The library stays open. Afterwards why is "", or a
+ * sentence that begins with name. */
+void mf_library_load(const char *name, const char *const *files, const char *const *symbols, void *functions, char *why,
+                     size_t why_size);
 
 /* The first line of a compiler's log that speaks of an error, else its first line. */
 void mf_log_error(const char *log, char *line, size_t size);
