@@ -197,24 +197,77 @@ int64_t mf_emit_state_bytes(const struct problem *problem)
     return 8 * (int64_t)mf_emit_state_words(problem);
 }
 
+static void emit_empty(const struct reducer *reducer, int r, struct gpu_text *to)
+{
+    if (reducer->kind == RED_FOLD)
+        mf_text_add(to, "    s.r%d = %s;\n", r, fold_identity(reducer->fold, reducer->cls));
+    else if (reducer->kind == RED_MOMENTS)
+        mf_text_add(to, "    s.r%d_mean = s.r%d_m2 = 0;\n", r, r);
+    else if (reducer->kind == RED_LSE)
+        mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, fold_identity(FOLD_MAX, reducer->cls), r);
+    else
+        mf_text_add(to, "    s.r%d = 0;\n    s.r%d_at = -1;\n", r, r);
+}
+
 static void emit_identity(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
     mf_text_append(to, "static inline struct state state_identity(void)\n{\n    struct state s;\n");
-    for (int r = 0; r < program->reducer_count; r++) {
-        const struct reducer *reducer = &program->reducer[r];
-        if (reducer->kind == RED_FOLD)
-            mf_text_add(to, "    s.r%d = %s;\n", r, fold_identity(reducer->fold, reducer->cls));
-        else if (reducer->kind == RED_MOMENTS)
-            mf_text_add(to, "    s.r%d_mean = s.r%d_m2 = 0;\n", r, r);
-        else if (reducer->kind == RED_LSE)
-            mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, fold_identity(FOLD_MAX, reducer->cls), r);
-        else
-            mf_text_add(to, "    s.r%d = 0;\n    s.r%d_at = -1;\n", r, r);
-    }
+    for (int r = 0; r < program->reducer_count; r++)
+        emit_empty(&program->reducer[r], r, to);
     if (has_count(problem) || !program->reducer_count)
         mf_text_append(to, "    s.n = 0;\n");
     mf_text_append(to, "    return s;\n}\n\n");
+}
+
+/* ---- lanes: states under way, of a chain of single elements ---- */
+
+/* A lane's fields: an argument reducer keeps the step, which is made an index at the end; counts are known unless a
+ * window leaves elements out. */
+static void emit_lane(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    mf_text_append(to, "struct lane {\n");
+    for (int r = 0; r < program->reducer_count; r++) {
+        struct field field[2];
+        int n = fields_of(problem, r, field);
+        for (int i = 0; i < n; i++)
+            mf_text_add(to, "    %s %s;\n", i && program->reducer[r].kind == RED_ARG ? "int" : field[i].type,
+                        field[i].name);
+    }
+    mf_text_append(to, "    int n;\n};\n\nstatic inline struct lane empty_lane(void)\n{\n    struct lane s;\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        emit_empty(&program->reducer[r], r, to);
+    mf_text_append(to, "    s.n = 0;\n    return s;\n}\n\n");
+}
+
+/* Whether elements come in the order as written, so that of equal ones the first stays. */
+static int in_written_order(const struct nest *nest)
+{
+    int64_t weight = 1;
+    for (int l = nest->kept + nest->reduced - 1; l >= nest->kept; l--) {
+        if (nest->index[l] != weight)
+            return 0;
+        weight *= nest->size[l];
+    }
+    return 1;
+}
+
+static void emit_chain_argument(const struct problem *problem, int r, struct gpu_text *to)
+{
+    const struct reducer *reducer = &problem->program.reducer[r];
+    int less = reducer->fold == FOLD_MIN;
+    if (in_written_order(&problem->memory)) {
+        /* not (x <= best), which a NaN is, unless the best is one already */
+        mf_text_add(to, "    if (before == 0 || (!(x.a%d %s s->r%d) && s->r%d == s->r%d)) {\n", r, less ? ">=" : "<=", r,
+                    r, r);
+    } else {
+        mf_text_add(to,
+                    "    if (before == 0 || better_%s_%s(x.a%d, index_of(S, first + (int64_t)step * LANES), s->r%d,\n"
+                    "            index_of(S, first + (int64_t)s->r%d_at * LANES))) {\n",
+                    less ? "min" : "max", class_name[reducer->cls], r, r, r);
+    }
+    mf_text_add(to, "        s->r%d = x.a%d;\n        s->r%d_at = step;\n    }\n", r, r, r);
 }
 
 /* One reducer's step in a lane: element x, `before` elements before it in this lane. */
@@ -231,37 +284,76 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         break;
     case RED_MOMENTS:
         mf_text_add(to,
-                    "    {\n        const %s n = (%s)(before + 1), d = x.a%d - s->r%d_mean;\n"
-                    "        const %s weight = before ? (%s)before / n : 0;\n"
-                    "        s->r%d_mean = before ? s->r%d_mean + d * ((%s)1 / n) : x.a%d;\n"
-                    "        s->r%d_m2 = before ? s->r%d_m2 + d * d * weight : 0;\n    }\n",
-                    type, type, r, r, type, type, r, r, type, r, r, r);
+                    "    {\n        const %s d = before ? x.a%d - s->r%d_mean : 0;\n"
+                    "        s->r%d_mean = before ? s->r%d_mean + d * one_of_%s(before) : x.a%d;\n"
+                    "        s->r%d_m2 = s->r%d_m2 + d * d * others_of_%s(before);\n    }\n",
+                    type, r, r, r, r, cls, r, r, r, cls);
         break;
     case RED_LSE:
         mf_text_add(to, "    s->r%d_m = mf_max_%s(s->r%d_m, x.a%d);\n", r, cls, r, r);
         break;
     default:
-        mf_text_add(to,
-                    "    if (better_%s_%s(x.a%d, index, s->r%d, s->r%d_at)) {\n        s->r%d = x.a%d;\n"
-                    "        s->r%d_at = index;\n    }\n",
-                    reducer->fold == FOLD_MIN ? "min" : "max", cls, r, r, r, r, r, r);
+        emit_chain_argument(problem, r, to);
+    }
+}
+
+/* 1 / (n + 1) and n / (n + 1) for n = 0 ... 31, the weights of a chain's elements: divisions are too slow. */
+static void emit_weights(const struct problem *problem, struct gpu_text *to)
+{
+    for (int c = CLS_F32; c <= CLS_F64; c++) {
+        int wanted = 0;
+        for (int r = 0; r < problem->program.reducer_count; r++)
+            wanted |= problem->program.reducer[r].kind == RED_MOMENTS && (int)problem->program.reducer[r].cls == c;
+        for (int others = 0; wanted && others < 2; others++) {
+            mf_text_add(to, "CONSTANT %s weight_%d_%s[%d] = {", class_type[c], others, class_name[c], STEPS);
+            for (int n = 0; n < STEPS; n++) {
+                float f = (float)(others ? n : 1) / (float)(n + 1);
+                double d = (double)(others ? n : 1) / (double)(n + 1);
+                mf_text_add(to, c == CLS_F32 ? "%s%.9ef" : "%s%.17e", n ? ", " : "", c == CLS_F32 ? (double)f : d);
+            }
+            mf_text_add(to, "};\nstatic inline %s %s_%s(int n)\n{\n    return weight_%d_%s[n];\n}\n\n", class_type[c],
+                        others ? "others_of" : "one_of", class_name[c], others, class_name[c]);
+        }
     }
 }
 
 static void emit_chain(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
-    mf_text_append(to, "static inline void chain(struct state *s, struct element x, int64_t index, int before)\n{\n");
-    if (has_count(problem))
-        mf_text_append(to, problem->memory.window_count ? "    before = (int)s->n++;\n" : "    s->n++;\n");
+    emit_weights(problem, to);
+    mf_text_append(to, "static inline void chain(shape_ptr S, struct lane *s, struct element x, int step, int64_t first)\n"
+                       "{\n");
+    mf_text_append(to, problem->memory.window_count ? "    const int before = s->n++;\n" : "    const int before = step;\n");
     for (int r = 0; r < program->reducer_count; r++)
         emit_chain_step(problem, r, to);
-    mf_text_append(to, "}\n\nstatic inline void chain_second(struct state *s, struct element x)\n{\n");
+    mf_text_append(to, "    (void)before;\n}\n\nstatic inline void chain_second(struct lane *s, struct element x)\n{\n");
     for (int r = 0; r < program->reducer_count; r++)
         if (program->reducer[r].kind == RED_LSE)
             mf_text_add(to, "    s->r%d_s = s->r%d_s + mf_exp_below_%s(x.a%d - s->r%d_m);\n", r, r,
                         class_name[program->reducer[r].cls], r, r);
     mf_text_append(to, "}\n\n");
+}
+
+/* A lane of `count` elements, of which `first` is the number of the first. */
+static void emit_lane_state(const struct problem *problem, struct gpu_text *to)
+{
+    mf_text_append(to, "static inline struct state lane_state(shape_ptr S, struct lane l, int64_t first, int count)\n{\n"
+                       "    struct state s;\n");
+    if (problem->memory.window_count)
+        mf_text_append(to, "    count = l.n;\n");
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        struct field field[2];
+        int n = fields_of(problem, r, field);
+        for (int i = 0; i < n; i++)
+            if (i && problem->program.reducer[r].kind == RED_ARG)
+                mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANES) : -1;\n",
+                            field[i].name, field[i].name);
+            else
+                mf_text_add(to, "    s.%s = l.%s;\n", field[i].name, field[i].name);
+    }
+    if (has_count(problem) || !problem->program.reducer_count)
+        mf_text_append(to, "    s.n = count;\n");
+    mf_text_append(to, "    return s;\n}\n\n");
 }
 
 static void emit_combine_step(const struct problem *problem, int r, struct gpu_text *to)
@@ -330,7 +422,7 @@ static void emit_states(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "};\n\n");
     emit_identity(problem, to);
     emit_better(problem, to);
-    emit_chain(problem, to);
+    emit_lane(problem, to);
     mf_text_append(to, "static inline struct state combine(struct state a, struct state b)\n{\n    struct state c;\n");
     for (int r = 0; r < problem->program.reducer_count; r++)
         emit_combine_step(problem, r, to);
@@ -473,11 +565,11 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     int wide = problem->kept_total > HALF || problem->reduced_total > HALF;
     mf_text_add(to,
                 "#define INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED %d\n#define LOOPS %d\n"
-                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n"
+                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n#define COMMUTES %d\n"
                 "#define WIDE %d\n#define ROOM(n) ((n) > 0 ? (n) : 1)\n",
                 slots->count, problem->output_count, nest->kept, nest->reduced, nest->kept + nest->reduced,
                 problem->program.reducer_count ? nest->window_count : 0, has_kind(problem, RED_ARG), has_count(problem),
-                has_kind(problem, RED_LSE), wide);
+                has_kind(problem, RED_LSE), !has_kind(problem, RED_MOMENTS), wide);
     emit_list("FOR_INPUTS", slots, NULL, to);
     emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
     emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);
@@ -493,8 +585,12 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     emit_finish(problem, slots, to);
 }
 
-void mf_emit_strides(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
+void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
 {
     emit_strides("in", problem, slots, 0, to);
     emit_strides("out", problem, slots, 1, to);
+    if (has_kind(problem, RED_ARG))
+        mf_text_append(to, "static inline int64_t index_of(shape_ptr S, int64_t e);\n");
+    emit_chain(problem, to);
+    emit_lane_state(problem, to);
 }

@@ -14,8 +14,8 @@ void mf_emit_slots(const struct problem *problem, struct gpu_slots *slots);
 
 /* Adds the types, counts and functions that kernels/common.cl expects, for vectors of that many elements. */
 void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to);
-/* Adds the functions in_stride and out_stride, which follow struct shape. */
-void mf_emit_strides(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
+/* Adds the functions that follow struct shape: strides, and what makes and ends a lane. */
+void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
 
 /* 32-bit words that the state of a program's reducers has: how many fit in registers. */
 int mf_emit_state_words(const struct problem *problem);

@@ -157,7 +157,7 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
         mf_text_append(to, choice->macros.text);
     mf_emit_program(problem, &gpu->slots, choice->vector, to);
     mf_text_append(to, mf_text_shape_cl);
-    mf_emit_strides(problem, &gpu->slots, to);
+    mf_emit_after_shape(problem, &gpu->slots, to);
     mf_text_append(to, mf_text_common_cl);
     if (choice->fold)
         mf_text_append(to, choice->fold);

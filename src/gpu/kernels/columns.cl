@@ -11,9 +11,11 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
                                 struct state s[HELD])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
+    struct lane l[HELD];
     UNROLL
     for (int i = 0; i < HELD; i++)
-        s[i] = state_identity();
+        l[i] = empty_lane();
+    NO_UNROLL
     for (int second = 0; second <= TWO_PHASES; second++) {
         NO_UNROLL
         for (int k = 0; k * LANES < n; k += BATCH) {
@@ -36,12 +38,17 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
                     if (e < n && inside(S, p[u][i])) {
                         struct element x = map_element(r[u][i]);
                         if (second)
-                            chain_second(&s[i], x);
+                            chain_second(&l[i], x);
                         else
-                            chain(&s[i], x, INDEX(p[u][i]), k + u);
+                            chain(S, &l[i], x, k + u, first + own + LANE_THREADS * i);
                     }
                 }
         }
+    }
+    UNROLL
+    for (int i = 0; i < HELD; i++) {
+        const int lane = own + LANE_THREADS * i;
+        s[i] = lane_state(S, l[i], first + lane, lane_count(n, lane));
     }
 }
 
@@ -65,8 +72,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         UNROLL
         for (int reach = HELD / 2; reach; reach /= 2)
             UNROLL
-            for (int i = 0; i < reach; i++)
-                s[i] = combine(s[i], s[i + reach]);
+            for (int i = 0; i < HELD / 2; i++)
+                if (i < reach)
+                    s[i] = combine(s[i], s[i + reach]);
         for (int reach = LANE_THREADS / 2; reach; reach /= 2) {
             shared[THREAD] = s[0];
             BARRIER();

@@ -5,9 +5,6 @@ struct place {
 #define X(s) int64_t i##s;
     FOR_MAP_INPUTS(X)
 #undef X
-#if HAS_INDEX
-    int64_t index;
-#endif
 #if WINDOWS
     int64_t window[WINDOWS];
 #endif
@@ -48,14 +45,17 @@ static inline struct place kept_place(shape_ptr S, int64_t o)
 #define X(s) p.i##s = 0;
     FOR_MAP_INPUTS(X)
 #undef X
-#if HAS_INDEX
-    p.index = 0;
-#endif
 #if WINDOWS
     for (int w = 0; w < WINDOWS; w++)
         p.window[w] = S->window_offset[w];
 #endif
     p.none = 0;
+#if KEPT == 1 && !WINDOWS
+#define X(s) p.i##s = o * in_stride(S, s, 0);
+    FOR_MAP_INPUTS(X)
+#undef X
+    return p;
+#endif
     UNROLL
     for (int l = KEPT - 1; l >= 0; l--) {
         number q = l ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
@@ -95,9 +95,16 @@ static inline struct target kept_target(shape_ptr S, int64_t o)
     return t;
 }
 
-/* p moved to reduced element e. */
+/* p moved to reduced element e. With one loop that is a product, which the compiler takes apart: elements at constant
+ * distances then cost an addition, or nothing. */
 static inline struct place element_place(shape_ptr S, struct place p, int64_t e)
 {
+#if REDUCED == 1 && !WINDOWS
+#define X(s) p.i##s += e * in_stride(S, s, KEPT);
+    FOR_MAP_INPUTS(X)
+#undef X
+    return p;
+#else
     number v = (number)e;
     UNROLL
     for (int l = LOOPS - 1; l >= KEPT; l--) {
@@ -106,15 +113,13 @@ static inline struct place element_place(shape_ptr S, struct place p, int64_t e)
 #define X(s) p.i##s += (int64_t)d * in_stride(S, s, l);
         FOR_MAP_INPUTS(X)
 #undef X
-#if HAS_INDEX
-        p.index += (int64_t)d * S->index[l];
-#endif
 #if WINDOWS
         for (int w = 0; w < WINDOWS; w++)
             p.window[w] += (int64_t)d * S->window_step[w][l];
 #endif
     }
     return p;
+#endif
 }
 
 /* Whether the element lies inside all windows. */
@@ -129,9 +134,19 @@ static inline int inside(shape_ptr S, struct place p)
 }
 
 #if HAS_INDEX
-#define INDEX(p) (p).index
-#else
-#define INDEX(p) 0
+/* The number that reduced element e has in the order as written. */
+static inline int64_t index_of(shape_ptr S, int64_t e)
+{
+    int64_t index = 0;
+    number v = (number)e;
+    UNROLL
+    for (int l = LOOPS - 1; l >= KEPT; l--) {
+        number q = l > KEPT ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
+        v = q;
+        index += (int64_t)d * S->index[l];
+    }
+    return index;
+}
 #endif
 
 static inline struct raw fetch(struct tensors t, struct place p)

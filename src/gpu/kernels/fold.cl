@@ -1,12 +1,14 @@
 /* Folds of tiles by warps of 32 threads: lane l = t + 32 j of a tile is thread t's accumulator j, so a step's loads are
  * coalesced whatever the alignment, the tree's first two levels stay inside a thread, and the other five are exchanges.
  * Functions that exchange are called by all threads of a block together. */
-enum { TILE = 4096, LANES = 128, WARP = 32, OWN = 4, WARPS = THREADS / WARP };
+enum { OWN = 4, WARPS = THREADS / WARP };
 
 static inline struct state exchanged_combine(EXCHANGE_TYPE exchange_, struct state s, int distance)
 {
     struct state other = exchange_state(exchange_, s, distance);
-    return THREAD & distance ? combine(other, s) : combine(s, other);
+    if (COMMUTES)
+        return combine(s, other);
+    return combine(choose(THREAD & distance, other, s), choose(THREAD & distance, s, other));
 }
 
 /* The halving tree over a warp's lanes; every thread gets the result. */
@@ -21,7 +23,7 @@ static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 
 /* One batch of steps: the loads first, so that they are in flight together. Elements from n on are missing. */
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
-                         int second, struct state s[OWN])
+                         int second, struct lane s[OWN])
 {
     const int t = THREAD % WARP;
     struct raw r[BATCH][OWN];
@@ -45,28 +47,41 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
                 if (second)
                     chain_second(&s[j], x);
                 else
-                    chain(&s[j], x, INDEX(p[u][j]), k + u);
+                    chain(S, &s[j], x, k + u, first + j * WARP + t);
             }
         }
+}
+
+/* How many of n elements a lane has. */
+static inline int lane_count(int n, int lane)
+{
+    return n > lane ? (n - lane + LANES - 1) / LANES : 0;
 }
 
 /* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE: the lanes. */
 static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
                               struct state s[OWN])
 {
+    struct lane l[OWN];
     UNROLL
     for (int j = 0; j < OWN; j++)
-        s[j] = state_identity();
+        l[j] = empty_lane();
+    NO_UNROLL
     for (int second = 0; second <= TWO_PHASES; second++) {
         if (n == TILE) {
             NO_UNROLL
             for (int k = 0; k < TILE / LANES; k += BATCH)
-                batch(T, S, start, first, k, n, 1, second, s);
+                batch(T, S, start, first, k, n, 1, second, l);
         } else {
             NO_UNROLL
             for (int k = 0; k * LANES < n; k += BATCH)
-                batch(T, S, start, first, k, n, 0, second, s);
+                batch(T, S, start, first, k, n, 0, second, l);
         }
+    }
+    UNROLL
+    for (int j = 0; j < OWN; j++) {
+        const int lane = j * WARP + THREAD % WARP;
+        s[j] = lane_state(S, l[j], first + lane, lane_count(n, lane));
     }
 }
 
@@ -88,13 +103,24 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
             UNROLL
             for (int j = 0; j < OWN; j++)
                 s[j] = state_identity();
-            for (int k = 0; k * LANES < count; k++)
+            NO_UNROLL
+            for (int k = 0; k * LANES < count; k += BATCH) {
+                struct state next[BATCH][OWN];
                 UNROLL
-                for (int j = 0; j < OWN; j++) {
-                    const int e = k * LANES + j * WARP + t;
-                    if (e < count)
-                        s[j] = combine(s[j], load_state(from + e * stride));
-                }
+                for (int u = 0; u < BATCH; u++)
+                    UNROLL
+                    for (int j = 0; j < OWN; j++) {
+                        const int e = (k + u) * LANES + j * WARP + t;
+                        next[u][j] = state_identity();
+                        if (e < count)
+                            next[u][j] = load_state(from + e * stride);
+                    }
+                UNROLL
+                for (int u = 0; u < BATCH; u++)
+                    UNROLL
+                    for (int j = 0; j < OWN; j++)
+                        s[j] = combine(s[j], next[u][j]);
+            }
             struct state a = warp_tree(exchange_, s);
             if (t == 0 && unit < units)
                 next[group * stride + column + unit % columns] = a;

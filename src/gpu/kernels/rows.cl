@@ -6,44 +6,38 @@
 enum { GROUPS = WARP / WIDTH, WARP_ROWS = GROUPS * ROWS };
 
 /* The lanes of ROWS rows that have no more elements than lanes. */
-static inline void short_lanes(struct tensors T, shape_ptr S, const int64_t *output, struct state s[ROWS][HELD])
+static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, struct state s[ROWS][HELD])
 {
-    const int lane = THREAD % WIDTH;
+    const int lane = THREAD % WIDTH, count = (int)S->reduced_total;
     struct raw r[ROWS][HELD];
     struct place p[ROWS][HELD];
     UNROLL
     for (int m = 0; m < ROWS; m++) {
-        struct place start = kept_place(S, output[m]);
+        const int64_t o = first + m * GROUPS;
+        const struct place start = kept_place(S, o);
         UNROLL
         for (int j = 0; j < HELD; j++) {
-            const int e = lane + WIDTH * j;
-            p[m][j] = element_place(S, start, e);
-            if (e < S->reduced_total && output[m] < S->kept_total && inside(S, p[m][j]))
+            p[m][j] = element_place(S, start, lane + WIDTH * j);
+            if (lane + WIDTH * j < count && o < S->kept_total && inside(S, p[m][j]))
                 r[m][j] = fetch(T, p[m][j]);
         }
     }
     UNROLL
-    for (int m = 0; m < ROWS; m++)
+    for (int m = 0; m < ROWS; m++) {
+        const int present = first + m * GROUPS < S->kept_total;
         UNROLL
         for (int j = 0; j < HELD; j++) {
-            s[m][j] = state_identity();
-            if (lane + WIDTH * j < S->reduced_total && output[m] < S->kept_total && inside(S, p[m][j])) {
+            const int e = lane + WIDTH * j;
+            struct lane l = empty_lane();
+            if (e < count && present && inside(S, p[m][j])) {
                 struct element x = map_element(r[m][j]);
-                chain(&s[m][j], x, INDEX(p[m][j]), 0);
+                chain(S, &l, x, 0, e);
                 if (TWO_PHASES)
-                    chain_second(&s[m][j], x);
+                    chain_second(&l, x);
             }
+            s[m][j] = lane_state(S, l, e, e < count);
         }
-}
-
-/* The lanes of rows with several steps. */
-static inline void long_lanes(struct tensors T, shape_ptr S, const int64_t *output, struct state s[ROWS][HELD])
-{
-#if HELD == 4 && WIDTH == 32
-    UNROLL
-    for (int m = 0; m < ROWS; m++)
-        warp_lanes(T, S, kept_place(S, output[m]), 0, output[m] < S->kept_total ? (int)S->reduced_total : 0, s[m]);
-#endif
+    }
 }
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
@@ -53,22 +47,20 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct tensors T = TENSORS(b);
     const int t = THREAD % WARP, lane = t % WIDTH;
     const int64_t first = (BLOCK * WARPS + THREAD / WARP) * WARP_ROWS + t / WIDTH;
-    int64_t output[ROWS];
     struct state s[ROWS][HELD], a[ROWS];
-    UNROLL
-    for (int m = 0; m < ROWS; m++)
-        output[m] = first + m * GROUPS;
-    if (STEPS == 1)
-        short_lanes(T, S, output, s);
-    else
-        long_lanes(T, S, output, s);
+#if STEPS == 1
+    short_lanes(T, S, first, s);
+#else /* one row a warp */
+    warp_lanes(T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, s[0]);
+#endif
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         UNROLL
         for (int reach = HELD / 2; reach; reach /= 2)
             UNROLL
-            for (int j = 0; j < reach; j++)
-                s[m][j] = combine(s[m][j], s[m][j + reach]);
+            for (int j = 0; j < HELD / 2; j++)
+                if (j < reach)
+                    s[m][j] = combine(s[m][j], s[m][j + reach]);
         a[m] = s[m][0];
     }
     int rows = ROWS, mine = 0;
@@ -82,12 +74,12 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                 if (m < rows) {
                     struct state keep = choose(upper, a[m + rows], a[m]), give = choose(upper, a[m], a[m + rows]);
                     struct state got = exchange_state(exchange_, give, distance);
-                    a[m] = combine(choose(upper, got, keep), choose(upper, keep, got));
+                    a[m] = COMMUTES ? combine(keep, got)
+                                    : combine(choose(upper, got, keep), choose(upper, keep, got));
                 }
             mine += upper ? rows : 0;
         } else {
-            struct state got = exchange_state(exchange_, a[0], distance);
-            a[0] = combine(choose(upper, got, a[0]), choose(upper, a[0], got));
+            a[0] = exchanged_combine(exchange_, a[0], distance);
         }
     }
     const int64_t o = first + mine * GROUPS;

@@ -1,4 +1,6 @@
 /* The loops of a problem. struct shape is filled by launch.c in this order; every field is an int64_t. */
+enum { TILE = 4096, LANES = 128, WARP = 32 };
+
 struct shape {
     int64_t kept_total, reduced_total;
     int64_t size[ROOM(LOOPS)], magic[ROOM(LOOPS)], shift[ROOM(LOOPS)]; /* v / size = v * magic >> 32 >> shift */
