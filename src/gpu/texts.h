@@ -1,0 +1,11 @@
+/* The texts that GPU compilers get: files of this tree, embedded by cmake/embed.cmake without their #include lines. The
+ * name is the file's, with _ for the dot. */
+#ifndef MF_GPU_TEXTS_H
+#define MF_GPU_TEXTS_H
+
+extern const char mf_text_prelude_cu[], mf_text_prelude_cl[]; /* src/gpu */
+extern const char mf_text_rows_cl[];                          /* src/gpu/kernels */
+extern const char mf_text_elementary_h[], mf_text_convert_h[], mf_text_memory_h[], mf_text_ops_h[]; /* src/vocab */
+extern const char mf_text_ops_float_inc[], mf_text_ops_int_inc[];
+
+#endif
