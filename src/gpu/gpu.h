@@ -17,11 +17,11 @@ struct gpu_limits {
     char name[128];     /* "NVIDIA H200" */
     char compiler[128]; /* what compiles, with version and target: part of every cache key */
     int multiprocessors;
-    int threads;         /* resident on one of them */
-    int dlpack;          /* DLPack's device type of its memory: 2 CUDA, 4 OpenCL */
+    int threads; /* resident on one of them */
+    int dlpack;  /* DLPack's device type of its memory: 2 CUDA, 4 OpenCL */
     int has_f64;
-    int64_t shared;      /* bytes of shared (local) memory of a block */
-    int64_t parameters;  /* bytes of arguments that a kernel can take */
+    int64_t shared;     /* bytes of shared (local) memory of a block */
+    int64_t parameters; /* bytes of arguments that a kernel can take */
 };
 
 /* One argument of a kernel: size bytes at value, or, with size 0, device memory. */
@@ -30,10 +30,12 @@ struct gpu_argument {
     size_t size;
 };
 
+enum { MF_GPU_ARGUMENTS = 64 }; /* the most of one kernel */
+
 struct gpu_launch {
     const struct gpu_kernel *kernel;
-    int64_t blocks;
-    int threads; /* of one block */
+    int64_t blocks; /* 0: nothing is done */
+    int threads;    /* of one block */
     int argument_count;
     const struct gpu_argument *arguments;
 };
@@ -71,8 +73,16 @@ extern const struct gpu_api mf_gpu_cuda, mf_gpu_opencl;
 
 /* ---- nvrtc.c: the CUDA compiler, which needs no GPU ---- */
 
-/* Compiles text for an architecture such as 90 (sm_90), or takes it from the cache. *binary is from mf_alloc. */
-mf_status mf_nvrtc_compile(const char *text, int architecture, char **binary, size_t *size);
+/* What a thread of a compiled kernel takes. */
+struct gpu_usage {
+    int registers;
+    int stack;   /* bytes of local memory: arrays that did not become registers, and what was spilled */
+    int spilled; /* bytes of spill stores and loads, as instructions in the text */
+};
+
+/* Compiles text, which has its prelude, for an architecture such as 90 (sm_90), or takes it from the cache. *binary is
+ * from mf_alloc. With usage (null: nobody asks) it is compiled even if the cache has it. */
+mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size);
 /* "NVRTC 13.0", or the sentence why there is none. */
 mf_status mf_nvrtc_version(char *text, size_t size);
 

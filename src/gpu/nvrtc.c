@@ -1,0 +1,184 @@
+/* NVIDIA's compiler for CUDA C++ at run time: text to a binary for one architecture. It needs no GPU and no driver.
+ *
+ * Its functions may be called by several threads at once (NVRTC's documentation, "Thread Safety"), as long as each has
+ * a program of its own. */
+#include "gpu.h"
+#include "runtime.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef int nvrtcResult;
+typedef struct _nvrtcProgram *nvrtcProgram;
+enum { MAX_ARCHITECTURES = 64 };
+
+static struct {
+#define FUNCTION(name, arguments) nvrtcResult(*name) arguments;
+#include "nvrtc.def"
+#undef FUNCTION
+} nvrtc;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char why[256]; /* there is no compiler; "" when there is one */
+static int major, minor;
+
+static void load(void)
+{
+    static const char *const symbols[] = {
+#define FUNCTION(name, arguments) "nvrtc" #name,
+#include "nvrtc.def"
+#undef FUNCTION
+        NULL};
+    const char *home = getenv("CUDA_HOME");
+    char chosen[1024] = "";
+    int n = home && *home ? snprintf(chosen, sizeof chosen, "%s/lib64/libnvrtc.so", home) : 0;
+    int skip = n <= 0 || (size_t)n >= sizeof chosen;
+    /* who names a toolkit means it; then what the system finds, newest first */
+    const char *const files[] = {chosen,
+                                 "libnvrtc.so.13",
+                                 "libnvrtc.so.12",
+                                 "libnvrtc.so.11.2",
+                                 "libnvrtc.so",
+                                 "/usr/local/cuda/lib64/libnvrtc.so",
+                                 NULL};
+    mf_library_load("the CUDA compiler, libnvrtc.so,", files + skip, symbols, &nvrtc, why, sizeof why);
+    if (!*why && nvrtc.Version(&major, &minor))
+        snprintf(why, sizeof why, "the CUDA compiler, libnvrtc.so, does not tell its version");
+}
+
+static mf_status need_compiler(void)
+{
+    pthread_once(&once, load);
+    return *why ? mf_fail(MF_ERROR_DEVICE, "%s", why) : MF_OK;
+}
+
+mf_status mf_nvrtc_version(char *text, size_t size)
+{
+    mf_status status = need_compiler();
+    if (status)
+        snprintf(text, size, "%s", why);
+    else
+        snprintf(text, size, "NVRTC %d.%d", major, minor);
+    return status;
+}
+
+/* MF_ERROR_UNSUPPORTED unless the compiler knows this architecture. */
+static mf_status need_architecture(int architecture)
+{
+    int known[MAX_ARCHITECTURES] = {0}, count = 0;
+    if (nvrtc.GetNumSupportedArchs(&count) || count < 1 || count > MAX_ARCHITECTURES || nvrtc.GetSupportedArchs(known))
+        return mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d does not tell which architectures it knows", major, minor);
+    for (int i = 0; i < count; i++)
+        if (known[i] == architecture)
+            return MF_OK;
+    return mf_fail(MF_ERROR_UNSUPPORTED, "NVRTC %d.%d does not compile for sm_%d: it knows sm_%d to sm_%d", major,
+                   minor, architecture, known[0], known[count - 1]);
+}
+
+/* The program's log, from mf_alloc; null without memory. */
+static char *program_log(nvrtcProgram program)
+{
+    size_t size = 0;
+    char *log = nvrtc.GetProgramLogSize(program, &size) ? NULL : mf_calloc(size + 1);
+    if (log && size && nvrtc.GetProgramLog(program, log))
+        *log = 0;
+    return log;
+}
+
+/* The number before the last of these words in the log; 0 when they are not there. */
+static int number_before(const char *log, const char *words)
+{
+    const char *found = NULL;
+    for (const char *next = log; (next = strstr(next, words)); next += strlen(words))
+        found = next;
+    while (found && found > log && found[-1] >= '0' && found[-1] <= '9')
+        found--;
+    return found ? atoi(found) : 0;
+}
+
+/* The assembler says with -v, for every function (ours is the only one):
+ *     384 bytes stack frame, 732 bytes spill stores, 828 bytes spill loads
+ *     Used 24 registers, used 0 barriers, ... */
+static mf_status read_usage(nvrtcProgram program, struct gpu_usage *usage)
+{
+    char *log = program_log(program);
+    if (!log)
+        return MF_ERROR_MEMORY;
+    usage->registers = number_before(log, " registers");
+    usage->stack = number_before(log, " bytes stack frame");
+    usage->spilled = number_before(log, " bytes spill stores") + number_before(log, " bytes spill loads");
+    int told = strstr(log, "bytes stack frame") && usage->registers > 0;
+    mf_free(log);
+    return told ? MF_OK : mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d does not tell what its kernels use", major, minor);
+}
+
+static mf_status compile_failed(nvrtcProgram program, int architecture)
+{
+    char line[320];
+    char *log = program_log(program);
+    if (!log)
+        return mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d cannot compile for sm_%d", major, minor, architecture);
+    mf_log_error(log, line, sizeof line);
+    mf_free(log);
+    return mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d cannot compile for sm_%d: %s", major, minor, architecture, line);
+}
+
+static mf_status take_binary(nvrtcProgram program, char **binary, size_t *size)
+{
+    if (nvrtc.GetCUBINSize(program, size) || !*size)
+        return mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d gives no binary", major, minor);
+    *binary = mf_alloc(*size);
+    if (!*binary)
+        return MF_ERROR_MEMORY;
+    if (!nvrtc.GetCUBIN(program, *binary))
+        return MF_OK;
+    mf_free(*binary);
+    *binary = NULL;
+    return mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d gives no binary", major, minor);
+}
+
+static mf_status compile(const char *text, int architecture, int count, const char *const *options,
+                         struct gpu_usage *usage, char **binary, size_t *size)
+{
+    nvrtcProgram program = NULL;
+    if (nvrtc.CreateProgram(&program, text, "modefold.cu", 0, NULL, NULL))
+        return mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d cannot begin to compile", major, minor);
+    mf_status status = MF_OK;
+    if (nvrtc.CompileProgram(program, count, options))
+        status = compile_failed(program, architecture);
+    if (!status && usage)
+        status = read_usage(program, usage);
+    if (!status)
+        status = take_binary(program, binary, size);
+    nvrtc.DestroyProgram(&program);
+    return status;
+}
+
+mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size)
+{
+    enum { OPTIONS = 7 };
+    char target[40], key[256];
+    /* IEEE 754 as the processor has it: the contract's bits depend on every one of these */
+    const char *const options[OPTIONS + 1] = {target,
+                                              "--fmad=false",
+                                              "--ftz=false",
+                                              "--prec-div=true",
+                                              "--prec-sqrt=true",
+                                              "--std=c++17",
+                                              "--device-as-default-execution-space",
+                                              "--ptxas-options=-v" /* for usage; the code is the same */};
+    *binary = NULL;
+    MF_TRY(need_compiler());
+    MF_TRY(need_architecture(architecture));
+    snprintf(target, sizeof target, "--gpu-architecture=sm_%d", architecture);
+    int length = snprintf(key, sizeof key, "NVRTC %d.%d", major, minor);
+    for (int i = 0; i < OPTIONS; i++)
+        length += snprintf(key + length, sizeof key - (size_t)length, " %s", options[i]);
+    if (!usage && mf_cache_find(key, text, binary, size))
+        return MF_OK;
+    MF_TRY(compile(text, architecture, usage ? OPTIONS + 1 : OPTIONS, options, usage, binary, size));
+    mf_cache_keep(key, text, *binary, *size);
+    return MF_OK;
+}
