@@ -19,6 +19,8 @@ has_cross_libc() { [ -e /usr/aarch64-linux-gnu/include/stdio.h ]; }
 has_numpy() { /usr/bin/python3 -c 'import numpy' 2>/dev/null; } # the one that the tests call
 has_qemu() { has qemu-aarch64-static || has qemu-aarch64; }
 has_cxx() { has g++; }
+has_opencl() { [ -n "$(find /usr/lib /lib /usr/local/lib -name 'libOpenCL.so.1' 2>/dev/null | head -n 1)" ]; }
+has_pocl() { [ -n "$(find /etc/OpenCL/vendors -name 'pocl*.icd' 2>/dev/null)" ]; }
 # Whether clang can link the sanitizers that we use: their libraries are in a package of their own.
 has_sanitizers() {
     echo 'int main(void) { return 0; }' >"$log.c"
@@ -50,6 +52,8 @@ list_missing() {
     wants has clang-format clang-format
     wants has_numpy "" python3-numpy
     wants has nm binutils
+    wants has_opencl "" ocl-icd-libopencl1
+    wants has_pocl "" pocl-opencl-icd # an OpenCL device on the CPU, for the tests of src/gpu
     if [ "$(uname -m)" != aarch64 ]; then
         wants has aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
         wants has_cross_libc "" libc6-dev-arm64-cross

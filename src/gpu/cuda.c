@@ -39,7 +39,7 @@ enum { /* CU_DEVICE_ATTRIBUTE_... */
        COMPUTE_CAPABILITY_MAJOR = 75,
        COMPUTE_CAPABILITY_MINOR = 76
 };
-enum { FUNCTION_MAX_THREADS_PER_BLOCK = 0 }; /* CU_FUNC_ATTRIBUTE_... */
+enum { FUNCTION_MAX_THREADS_PER_BLOCK = 0, FUNCTION_LOCAL_BYTES = 3, FUNCTION_REGISTERS = 4 }; /* CU_FUNC_ATTRIBUTE_... */
 enum { POINTER_MEMORY_TYPE = 2, POINTER_IS_MANAGED = 8, POINTER_DEVICE_ORDINAL = 9, MEMORY_TYPE_DEVICE = 2 };
 enum { OLDEST_DRIVER = 11020, PARAMETER_BYTES = 4000 }; /* of the 4096 that every architecture takes */
 
@@ -247,6 +247,10 @@ static CUresult load_kernel(const char *binary, struct gpu_kernel *kernel)
     result = cuda.ModuleGetFunction(&kernel->function, kernel->module, "modefold");
     if (!result)
         result = cuda.FuncGetAttribute(&kernel->threads_max, FUNCTION_MAX_THREADS_PER_BLOCK, kernel->function);
+    if (!result)
+        result = cuda.FuncGetAttribute(&kernel->usage.registers, FUNCTION_REGISTERS, kernel->function);
+    if (!result)
+        result = cuda.FuncGetAttribute(&kernel->usage.stack, FUNCTION_LOCAL_BYTES, kernel->function);
     if (result)
         cuda.ModuleUnload(kernel->module);
     return result;

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The types and numbers of CL/cl.h, which is not needed to build. */
@@ -64,6 +65,7 @@ enum {
 
 struct gpu {
     struct gpu_common common;
+    char options[256]; /* of the compiler */
     cl_platform_id platform;
     cl_device_id device;
     cl_context context;
@@ -86,7 +88,7 @@ static struct {
 #undef FUNCTION
 } cl;
 
-static const char options[] = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
+static const char always[] = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char why[256]; /* there is no OpenCL; "" when there is */
 
@@ -214,7 +216,9 @@ static void find_limits(struct gpu *gpu)
     device_text(gpu->device, DEVICE_VERSION, version, sizeof version);
     if (cl.GetPlatformInfo(gpu->platform, PLATFORM_VERSION, sizeof platform - 1, platform, NULL))
         *platform = 0;
-    snprintf(gpu->key, sizeof gpu->key, "%s | %s | %s | %s | %s", platform, version, driver, limits->name, options);
+    const char *more = getenv("MODEFOLD_OPENCL_OPTIONS"); /* such as -cl-opt-disable, to compile faster */
+    snprintf(gpu->options, sizeof gpu->options, "%s %.160s", always, more ? more : "");
+    snprintf(gpu->key, sizeof gpu->key, "%s | %s | %s | %s | %s", platform, version, driver, limits->name, gpu->options);
     snprintf(limits->compiler, sizeof limits->compiler, "%.60s, driver %.40s", version, driver);
     limits->multiprocessors = (int)device_number(gpu->device, DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
     /* OpenCL does not tell how many groups are resident; one of the largest size is */
@@ -282,7 +286,7 @@ static cl_program program_of_binary(const struct gpu *gpu, const char *binary, s
     const unsigned char *bytes = (const unsigned char *)binary;
     cl_int status = 0, result = 0;
     cl_program program = cl.CreateProgramWithBinary(gpu->context, 1, &gpu->device, &size, &bytes, &status, &result);
-    if (!program || (!status && !result && !cl.BuildProgram(program, 1, &gpu->device, options, NULL, NULL)))
+    if (!program || (!status && !result && !cl.BuildProgram(program, 1, &gpu->device, gpu->options, NULL, NULL)))
         return program;
     cl.ReleaseProgram(program);
     return NULL;
@@ -310,7 +314,7 @@ static mf_status compile(const struct gpu *gpu, const char *whole, cl_program *c
     cl_program program = cl.CreateProgramWithSource(gpu->context, 1, &whole, NULL, &result);
     if (!program)
         return failed(gpu, result, "compiling a kernel");
-    result = cl.BuildProgram(program, 1, &gpu->device, options, NULL, NULL);
+    result = cl.BuildProgram(program, 1, &gpu->device, gpu->options, NULL, NULL);
     if (!result) {
         *compiled = program;
         return MF_OK;
