@@ -32,8 +32,6 @@ struct gpu_argument {
 
 enum { MF_GPU_ARGUMENTS = 64 }; /* the most of one kernel */
 
-enum { MF_GPU_ARGUMENTS = 64 }; /* the most of one kernel */
-
 struct gpu_launch {
     const struct gpu_kernel *kernel;
     int64_t blocks; /* 0: nothing is done */
