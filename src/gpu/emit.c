@@ -126,12 +126,37 @@ static int has_count(const struct problem *problem)
     return has_kind(problem, RED_MOMENTS) || (problem->program.reducer_count && problem->memory.window_count);
 }
 
+static const char *fold_identity(enum fold fold, enum cls cls);
+
+/* fold_min and fold_max: kernels/reducers.cl. */
 static const char *fold_function(enum fold fold)
 {
     static const char *const names[FOLD_COUNT] = {
-        [FOLD_SUM] = "add", [FOLD_PROD] = "mul", [FOLD_MIN] = "min", [FOLD_MAX] = "max",
-        [FOLD_AND] = "and", [FOLD_OR] = "or",    [FOLD_XOR] = "xor", [FOLD_ANY] = "max"};
+        [FOLD_SUM] = "mf_add", [FOLD_PROD] = "mf_mul", [FOLD_MIN] = "fold_min", [FOLD_MAX] = "fold_max",
+        [FOLD_AND] = "mf_and", [FOLD_OR] = "mf_or",    [FOLD_XOR] = "mf_xor",   [FOLD_ANY] = "fold_max"};
     return names[fold];
+}
+
+/* Whether a lane of this reducer fits in an int: 32 sums of 16 bits, or no sum at all of 32. The element is then an
+ * operand as it is. (64-bit integers take two registers and two or more instructions.) */
+static int is_narrow(const struct problem *problem, int r)
+{
+    const struct reducer *reducer = &problem->program.reducer[r];
+    const struct node *node = &problem->program.map.node[reducer->arg[0]];
+    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64 || node->op != OP_OPERAND || reducer->fold == FOLD_PROD)
+        return 0;
+    enum dtype type = problem->in_type[node->index];
+    if (type == DT_i32)
+        return reducer->fold != FOLD_SUM;
+    return mf_dtypes[type].size <= 2;
+}
+
+static const char *lane_identity(const struct problem *problem, int r)
+{
+    const struct reducer *reducer = &problem->program.reducer[r];
+    if (is_narrow(problem, r) && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX))
+        return reducer->fold == FOLD_MIN ? "INT32_MAX" : "INT32_MIN";
+    return is_narrow(problem, r) && reducer->fold == FOLD_AND ? "-1" : fold_identity(reducer->fold, reducer->cls);
 }
 
 /* The neutral value of a fold as text: the states of no elements. */
@@ -197,10 +222,10 @@ int64_t mf_emit_state_bytes(const struct problem *problem)
     return 8 * (int64_t)mf_emit_state_words(problem);
 }
 
-static void emit_empty(const struct reducer *reducer, int r, struct gpu_text *to)
+static void emit_empty(const struct reducer *reducer, int r, const char *identity, struct gpu_text *to)
 {
     if (reducer->kind == RED_FOLD)
-        mf_text_add(to, "    s.r%d = %s;\n", r, fold_identity(reducer->fold, reducer->cls));
+        mf_text_add(to, "    s.r%d = %s;\n", r, identity);
     else if (reducer->kind == RED_MOMENTS)
         mf_text_add(to, "    s.r%d_mean = s.r%d_m2 = 0;\n", r, r);
     else if (reducer->kind == RED_LSE)
@@ -214,7 +239,7 @@ static void emit_identity(const struct problem *problem, struct gpu_text *to)
     const struct program *program = &problem->program;
     mf_text_append(to, "static inline struct state state_identity(void)\n{\n    struct state s;\n");
     for (int r = 0; r < program->reducer_count; r++)
-        emit_empty(&program->reducer[r], r, to);
+        emit_empty(&program->reducer[r], r, fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
     if (has_count(problem) || !program->reducer_count)
         mf_text_append(to, "    s.n = 0;\n");
     mf_text_append(to, "    return s;\n}\n\n");
@@ -232,12 +257,13 @@ static void emit_lane(const struct problem *problem, struct gpu_text *to)
         struct field field[2];
         int n = fields_of(problem, r, field);
         for (int i = 0; i < n; i++)
-            mf_text_add(to, "    %s %s;\n", i && program->reducer[r].kind == RED_ARG ? "int" : field[i].type,
+            mf_text_add(to, "    %s %s;\n",
+                        (i && program->reducer[r].kind == RED_ARG) || is_narrow(problem, r) ? "int" : field[i].type,
                         field[i].name);
     }
     mf_text_append(to, "    int n;\n};\n\nstatic inline struct lane empty_lane(void)\n{\n    struct lane s;\n");
     for (int r = 0; r < program->reducer_count; r++)
-        emit_empty(&program->reducer[r], r, to);
+        emit_empty(&program->reducer[r], r, lane_identity(problem, r), to);
     mf_text_append(to, "    s.n = 0;\n    return s;\n}\n\n");
 }
 
@@ -280,7 +306,8 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         if (reducer->fold == FOLD_ANY)
             mf_text_add(to, "    s->r%d = x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
         else
-            mf_text_add(to, "    s->r%d = mf_%s_%s(s->r%d, x.a%d);\n", r, fold_function(reducer->fold), cls, r, r);
+            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, x.a%d);\n", r, fold_function(reducer->fold),
+                        is_narrow(problem, r) ? "i32" : cls, r, r);
         break;
     case RED_MOMENTS:
         mf_text_add(to,
@@ -290,7 +317,7 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
                     type, r, r, r, r, cls, r, r, r, cls);
         break;
     case RED_LSE:
-        mf_text_add(to, "    s->r%d_m = mf_max_%s(s->r%d_m, x.a%d);\n", r, cls, r, r);
+        mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, x.a%d);\n", r, cls, r, r);
         break;
     default:
         emit_chain_argument(problem, r, to);
@@ -348,6 +375,9 @@ static void emit_lane_state(const struct problem *problem, struct gpu_text *to)
             if (i && problem->program.reducer[r].kind == RED_ARG)
                 mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANES) : -1;\n",
                             field[i].name, field[i].name);
+            else if (is_narrow(problem, r))
+                mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
+                            fold_identity(problem->program.reducer[r].fold, CLS_I64));
             else
                 mf_text_add(to, "    s.%s = l.%s;\n", field[i].name, field[i].name);
     }
@@ -362,7 +392,7 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
     const char *cls = class_name[reducer->cls], *type = class_type[reducer->cls];
     switch (reducer->kind) {
     case RED_FOLD:
-        mf_text_add(to, "    c.r%d = mf_%s_%s(a.r%d, b.r%d);\n", r, fold_function(reducer->fold), cls, r, r);
+        mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, fold_function(reducer->fold), cls, r, r);
         break;
     case RED_MOMENTS:
         mf_text_add(to,
@@ -375,7 +405,7 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
         break;
     case RED_LSE:
         mf_text_add(to,
-                    "    c.r%d_m = mf_max_%s(a.r%d_m, b.r%d_m);\n"
+                    "    c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
                     "    c.r%d_s = a.r%d_s * mf_exp_below_%s(a.r%d_m - c.r%d_m) + b.r%d_s * "
                     "mf_exp_below_%s(b.r%d_m - c.r%d_m);\n",
                     r, cls, r, r, r, r, cls, r, r, r, cls, r, r);
@@ -523,14 +553,14 @@ static void emit_map(const struct problem *problem, const struct gpu_slots *slot
     char used[MAX_NODES] = {0};
     mf_text_append(to, "struct element {\n");
     for (int r = 0; r < program->reducer_count; r++) {
-        mf_text_add(to, "    %s a%d;\n", class_type[program->reducer[r].cls], r);
+        mf_text_add(to, "    %s a%d;\n", is_narrow(problem, r) ? "int" : class_type[program->reducer[r].cls], r);
         mark(&program->map, program->reducer[r].arg[0], used);
     }
     mf_text_append(to, "    int none;\n};\n\nstatic inline struct element map_element(struct raw r)\n{\n"
                        "    struct element x;\n");
     emit_pool(problem, slots, &program->map, used, 'v', to);
     for (int r = 0; r < program->reducer_count; r++)
-        mf_text_add(to, "    x.a%d = v%d;\n", r, program->reducer[r].arg[0]);
+        mf_text_add(to, "    x.a%d = %sv%d;\n", r, is_narrow(problem, r) ? "(int)" : "", program->reducer[r].arg[0]);
     mf_text_append(to, "    x.none = 0;\n    return x;\n}\n\n");
 }
 

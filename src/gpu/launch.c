@@ -15,7 +15,7 @@ struct gpu_plan {
     const struct gpu_kernel *kernel;
     struct gpu_slots slots;
     void *workspace, *shape_memory; /* shape_memory: where the shape does not fit among the arguments */
-    int threads, vector, shape_words;
+    int threads, vector, vector_loop, shape_words;
     int64_t blocks;
     char text[256];
     int64_t shape[GPU_SHAPE_WORDS];
@@ -155,6 +155,7 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
                 choice->vector, in_memory);
     if (choice->macros.text)
         mf_text_append(to, choice->macros.text);
+    mf_text_append(to, mf_text_reducers_cl);
     mf_emit_program(problem, &gpu->slots, choice->vector, to);
     mf_text_append(to, mf_text_shape_cl);
     mf_emit_after_shape(problem, &gpu->slots, to);
@@ -198,6 +199,7 @@ mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
     if (gpu) {
         gpu->threads = choice->threads;
         gpu->vector = choice->vector;
+        gpu->vector_loop = choice->vector_loop;
         gpu->blocks = choice->blocks;
         memcpy(gpu->text, choice->text, sizeof gpu->text);
         status = make(plan, choice, gpu);
@@ -227,27 +229,38 @@ void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size)
 
 /* ---- execution ---- */
 
-/* Whether a unit of vector elements of every tensor is either one element or aligned and contiguous. */
+/* Whether vectors of one tensor may be read or written here: aligned, or one element that is repeated. */
+static int is_aligned(const struct nest *nest, const int64_t *stride, int loops, const struct gpu_plan *gpu,
+                      enum dtype type, uintptr_t place)
+{
+    int64_t item = mf_dtypes[type].size, align = item * gpu->vector < 16 ? item * gpu->vector : 16;
+    if (stride[gpu->vector_loop] == 0)
+        return 1;
+    if (stride[gpu->vector_loop] != 1 || place % (uintptr_t)align)
+        return 0;
+    for (int l = 0; l < loops; l++)
+        if (l != gpu->vector_loop && nest->size[l] > 1 && stride[l] * item % align)
+            return 0;
+    return 1;
+}
+
+/* Inside the reducers only the map's operands are read in vectors; without a reducer all tensors are. */
 static int can_use_vectors(const struct problem *problem, const struct gpu_plan *gpu, const struct pointers *pointers)
 {
     const struct nest *nest = &problem->memory;
-    int last = nest->kept - 1;
-    if (last < 0 || nest->size[last] % gpu->vector)
+    int reduces = problem->program.reducer_count > 0, loops = nest->kept + nest->reduced;
+    if (gpu->vector_loop < 0 || (!reduces && nest->size[gpu->vector_loop] % gpu->vector))
         return 0;
-    for (int s = 0; s < gpu->slots.count + problem->output_count; s++) {
-        int k = s - gpu->slots.count, i = k < 0 ? gpu->slots.input[s] : 0;
-        const int64_t *stride = k < 0 ? nest->in[i] : nest->out[k];
-        int64_t item = mf_dtypes[k < 0 ? problem->in_type[i] : problem->out_type[k]].size;
-        int64_t align = item * gpu->vector < 16 ? item * gpu->vector : 16;
-        if (k < 0 && stride[last] == 0)
-            continue;
-        uintptr_t place = k < 0 ? pointers->in_place[i] : pointers->out_place[k];
-        if (stride[last] != 1 || place % (uintptr_t)align)
+    for (int s = 0; s < gpu->slots.count; s++) {
+        int i = gpu->slots.input[s];
+        if ((!reduces || problem->map_uses[i]) &&
+            !is_aligned(nest, nest->in[i], loops, gpu, problem->in_type[i], pointers->in_place[i]))
             return 0;
-        for (int l = 0; l < last; l++)
-            if (stride[l] * item % align)
-                return 0;
     }
+    for (int k = 0; k < problem->output_count && !reduces; k++)
+        if (nest->out[k][gpu->vector_loop] != 1 ||
+            !is_aligned(nest, nest->out[k], nest->kept, gpu, problem->out_type[k], pointers->out_place[k]))
+            return 0;
     return 1;
 }
 

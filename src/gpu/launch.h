@@ -12,7 +12,7 @@ enum { GPU_WARP = 32, GPU_SHAPE_WORDS = 4096, GPU_OWN = 8 };
 struct gpu_choice {
     const char *kernel; /* text of its kernel file */
     const char *fold;   /* text of kernels/fold.cl where it is used, or null */
-    int threads, vector;
+    int threads, vector, vector_loop; /* elements read together, along this loop */
     int64_t blocks;
     int64_t own[GPU_OWN];    /* struct shape's p */
     int64_t workspace_bytes; /* 0: none */

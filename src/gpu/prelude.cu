@@ -28,6 +28,43 @@ static inline float mf_bits_f32(uint32_t u) { return __uint_as_float(u); }
 static inline uint64_t mf_f64_bits(double x) { return (uint64_t)__double_as_longlong(x); }
 static inline double mf_bits_f64(uint64_t u) { return __longlong_as_double((long long)u); }
 
+/* Exact, and rounded to nearest even; the canonical NaN is the vocabulary's. */
+#define MF_VOCAB_HAS_F16
+static inline float mf_f16_to_f32(uint16_t h)
+{
+    float x;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(h));
+    return x;
+}
+
+static inline uint16_t mf_f32_to_f16(float x)
+{
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return x == x ? h : (uint16_t)0x7e00u;
+}
+
+static inline uint16_t mf_f32_to_bf16(float x)
+{
+    uint16_t h;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(h) : "f"(x));
+    return x == x ? h : (uint16_t)0x7fc0u;
+}
+
+/* min and max of reducers: a NaN sticks; which zero wins does not matter. */
+#define MF_FOLD_EXTREMES
+static inline float fold_min_f32(float x, float y)
+{
+    asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+    return x;
+}
+
+static inline float fold_max_f32(float x, float y)
+{
+    asm("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
+    return x;
+}
+
 #define KERNEL extern "C" __global__ __launch_bounds__(THREADS)
 #define GLOBAL
 #define SHARED __shared__

@@ -37,6 +37,7 @@ static mf_status map_plan(struct mf_plan *plan)
         if (mf_dtypes[problem->out_type[k]].size > item)
             item = mf_dtypes[problem->out_type[k]].size;
     choice.vector = 16 / item;
+    choice.vector_loop = problem->memory.kept - 1;
     int64_t unit = (int64_t)THREADS * choice.vector * UNITS;
     choice.blocks = (problem->kept_total + unit - 1) / unit;
     mf_text_add(&choice.macros, "#define UNITS %d\n", UNITS);
@@ -68,36 +69,86 @@ static int columns_applicable(const struct mf_plan *plan)
     return unit;
 }
 
+/* Elements of 8 bytes together along a loop, if all operands inside the reducers have them in step: strides of 0 or 1
+ * there, and all other strides and the loop itself in whole vectors (or only one loop, for a vector to end anywhere). */
+static int vector_along(const struct problem *problem, int loop, int most)
+{
+    const struct nest *nest = &problem->memory;
+    int64_t n = loop < nest->kept || nest->reduced > 1 ? nest->size[loop] : problem->reduced_total;
+    if (nest->window_count || n % most)
+        return 1;
+    for (int i = 0; i < problem->input_count; i++) {
+        if (!problem->map_uses[i] || nest->in[i][loop] == 0)
+            continue;
+        if (nest->in[i][loop] != 1)
+            return 1;
+        for (int l = 0; l < nest->kept + nest->reduced; l++)
+            if (l != loop && nest->in[i][l] % most)
+                return 1;
+    }
+    return most;
+}
+
+/* The most bytes of an element inside the reducers. */
+static int widest_item(const struct problem *problem)
+{
+    int item = 1;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i] && mf_dtypes[problem->in_type[i]].size > item)
+            item = mf_dtypes[problem->in_type[i]].size;
+    return item;
+}
+
+/* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one. */
+struct columns_form {
+    int vector, held, lane_threads, column_threads, groups;
+};
+
+static struct columns_form columns_form(const struct problem *problem, int64_t wanted_blocks, int64_t tiles)
+{
+    enum { SHARED_BYTES = 40 << 10 };
+    struct columns_form form;
+    int words = mf_emit_state_words(problem), item = widest_item(problem);
+    int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
+    int64_t row = problem->memory.size[problem->memory.kept - 1];
+    int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
+    form.vector = words > 2 || item > 4 ? 1 : vector_along(problem, problem->memory.kept - 1, 8 / item);
+    form.held = clamp(16 / (form.vector * (words > 2 ? words : 2)), 1, lanes);
+    form.column_threads = clamp(mf_power_above((row + form.vector - 1) / form.vector), 1, GPU_WARP);
+    while (form.column_threads > 4 && problem->kept_total / form.vector / form.column_threads * tiles < wanted_blocks)
+        form.column_threads /= 2;
+    form.lane_threads = lanes / form.held;
+    while (form.column_threads * form.lane_threads > 512 && form.column_threads > 8)
+        form.column_threads /= 2;
+    while (form.column_threads * form.lane_threads * form.vector * state > SHARED_BYTES && form.lane_threads > 1) {
+        form.lane_threads /= 2;
+        form.held *= 2;
+    }
+    form.groups = 1;
+    while (form.groups * form.column_threads * form.lane_threads < 256 &&
+           form.groups * form.column_threads * form.vector < problem->kept_total)
+        form.groups *= 2;
+    return form;
+}
+
 static mf_status columns_plan(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
-    int words = mf_emit_state_words(problem);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
-    int64_t lanes = mf_power_above(reduced < LANES ? reduced : LANES), row = problem->memory.size[problem->memory.kept - 1];
-    int column_threads = clamp(mf_power_above(row), 1, GPU_WARP);
-    /* enough blocks for the device, as far as 8 columns go */
     int64_t wanted = 2 * (int64_t)limits->multiprocessors;
-    while (column_threads > 8 && (problem->kept_total / column_threads) * tiles < wanted)
-        column_threads /= 2;
-    int held = clamp(lanes, 1, words > 8 ? 2 : words > 2 ? 4 : 16);
-    int lane_threads = (int)(lanes / held);
-    while (lane_threads * column_threads > 512 && column_threads > 4)
-        column_threads /= 2;
-    int threads = lane_threads * column_threads;
-    int groups = threads < 256 ? 256 / threads : 1;
-    threads *= groups;
-    struct gpu_choice choice = {
-        .kernel = mf_text_columns_cl, .fold = mf_text_fold_cl, .threads = threads, .vector = 1};
-    int64_t block_columns = (int64_t)column_threads * groups, column_blocks =
-        (problem->kept_total + block_columns - 1) / block_columns;
-    int64_t parts = 1;
-    if (tiles > 1) {
-        parts = 8 * wanted / column_blocks;
-        parts = parts < 1 ? 1 : parts > tiles ? tiles : parts;
-    }
+    const struct columns_form form = columns_form(problem, wanted, tiles);
+    int64_t block_columns = (int64_t)form.column_threads * form.groups * form.vector;
+    int64_t column_blocks = (problem->kept_total + block_columns - 1) / block_columns;
+    int64_t parts = tiles > 1 ? 8 * wanted / column_blocks : 1;
+    parts = parts < 1 ? 1 : parts > tiles ? tiles : parts;
     int64_t share = (tiles + parts - 1) / parts;
-    parts = tiles ? (tiles + share - 1) / share : 1;
+    struct gpu_choice choice = {.kernel = mf_text_columns_cl,
+                                .fold = mf_text_fold_cl,
+                                .threads = form.column_threads * form.lane_threads * form.groups,
+                                .vector = form.vector,
+                                .vector_loop = problem->memory.kept - 1};
+    parts = (tiles + share - 1) / share;
     choice.blocks = column_blocks * parts;
     choice.own[0] = tiles;
     choice.own[1] = parts;
@@ -105,14 +156,15 @@ static mf_status columns_plan(struct mf_plan *plan)
     choice.own[3] = mf_levels(tiles);
     choice.own[4] = column_blocks;
     if (tiles > 1)
-        choice.workspace_bytes = problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
-    int steps = (int)((reduced < TILE ? reduced : TILE) / LANES);
-    int batch = clamp(32 / (held * words), 1, steps < 2 ? 1 : 8);
+        choice.workspace_bytes =
+            problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
+    int steps = (int)((reduced < TILE ? reduced : TILE) / LANES), words = mf_emit_state_words(problem);
+    int batch = clamp(16 / (form.held * (words > 2 ? 2 : 1)), 1, steps < 2 ? 1 : 8);
     mf_text_add(&choice.macros, "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n",
-                column_threads, lane_threads, held, (int)mf_power_above(batch));
+                form.column_threads, form.lane_threads, form.held, (int)mf_power_above(batch));
     snprintf(choice.text, sizeof choice.text,
-             "%d columns a block, %d threads of %d lanes each, %lld parts of %lld tiles", (int)block_columns,
-             lane_threads, held, (long long)parts, (long long)share);
+             "%d columns a block, %d a thread, %d threads of %d lanes each, %lld parts of %lld tiles", (int)block_columns,
+             form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);
     return mf_gpu_make(plan, &choice);
 }
 
@@ -128,6 +180,14 @@ static int rows_applicable(const struct mf_plan *plan)
     return plan->problem.reduced_total <= TILE && no_user_operation(plan);
 }
 
+/* The vector that rows and tiles read along the last reduced loop: 4 elements or one; 2 for rows of two. */
+static int row_vector(const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    int most = problem->reduced_total == 2 ? 2 : 4, last = nest->kept + nest->reduced - 1;
+    return nest->reduced && problem->reduced_total >= most ? vector_along(problem, last, most) : 1;
+}
+
 static mf_status rows_plan(struct mf_plan *plan)
 {
     enum { THREADS = 256 };
@@ -137,25 +197,30 @@ static mf_status rows_plan(struct mf_plan *plan)
         inputs += problem->map_uses[i];
     int64_t reduced = problem->reduced_total;
     int lanes = (int)mf_power_above(reduced < 1 ? 1 : reduced < LANES ? reduced : LANES);
-    int width = clamp(lanes, 1, GPU_WARP), held = lanes / width;
+    int vector = row_vector(problem), steps = (int)((reduced + LANES - 1) / LANES);
+    int width = vector > 1 ? lanes / vector : clamp(lanes, 1, GPU_WARP), held = lanes / width;
     if (held == 1 && width >= 4) { /* levels inside a thread cost no exchange */
         held = width >= 16 ? 4 : 2;
         width /= held;
     }
-    int room = 32 / (words * held * (inputs > 1 ? 2 : 1));
-    int rows = clamp(room, 1, width), steps = (int)((reduced + LANES - 1) / LANES);
-    if (steps > 1)
-        rows = 1;
+    int rows = clamp(32 / (words * held * (inputs > 1 ? 2 : 1)), 1, vector > 1 ? 8 : width > 4 ? width : 4);
     while (rows & (rows - 1))
         rows &= rows - 1;
+    if (steps > 1)
+        rows = 1;
     int batch = clamp(8 / (words > 2 ? 2 : 1) / (inputs > 1 ? 2 : 1), 1, 8);
-    struct gpu_choice choice = {.kernel = mf_text_rows_cl, .fold = mf_text_fold_cl, .threads = THREADS, .vector = 1};
+    struct gpu_choice choice = {.kernel = mf_text_rows_cl,
+                                .fold = mf_text_fold_cl,
+                                .threads = THREADS,
+                                .vector = vector,
+                                .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t block_rows = (int64_t)THREADS / width * rows;
     choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;
     mf_text_add(&choice.macros,
                 "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n", width, held,
                 rows, steps > 1 ? 2 : 1, batch);
-    snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, %d rows at once", width, held, rows);
+    snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width, held,
+             vector, rows);
     return mf_gpu_make(plan, &choice);
 }
 
@@ -183,7 +248,8 @@ static mf_status tiles_plan(struct mf_plan *plan)
     int64_t share = ((tiles + parts - 1) / parts + warps - 1) / warps * warps;
     parts = (tiles + share - 1) / share;
     struct gpu_choice choice = {
-        .kernel = mf_text_tiles_cl, .fold = mf_text_fold_cl, .threads = warps * GPU_WARP, .vector = 1};
+        .kernel = mf_text_tiles_cl, .fold = mf_text_fold_cl, .threads = warps * GPU_WARP, .vector = row_vector(problem),
+        .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     choice.blocks = problem->kept_total * parts;
     choice.own[0] = tiles;
     choice.own[1] = parts;
@@ -192,7 +258,8 @@ static mf_status tiles_plan(struct mf_plan *plan)
     choice.workspace_bytes =
         problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t));
     mf_text_add(&choice.macros, "#define BATCH %d\n", clamp(8 / (words > 2 ? 2 : 1), 1, 8));
-    snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block", (long long)tiles, (long long)share);
+    snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles, (long long)share,
+             choice.vector);
     return mf_gpu_make(plan, &choice);
 }
 

@@ -30,6 +30,7 @@ static inline float mf_canon_f32(float x)
 
 /* ---- the small types and f32 ---- */
 
+#ifndef MF_VOCAB_HAS_F16 /* a prelude may have instructions for f16 and bf16 */
 /* The exponent is moved by 112 = 127 - 15; a subnormal gets a leading one to be subtracted again. */
 static inline float mf_f16_to_f32(uint16_t h)
 {
@@ -38,6 +39,7 @@ static inline float mf_f16_to_f32(uint16_t h)
     uint32_t tiny = mf_f32_bits(mf_bits_f32(a + 0x38800000u) - mf_bits_f32(0x38800000u));
     return mf_bits_f32((a < 0x00800000u ? tiny : normal) | (uint32_t)(h & 0x8000u) << 16);
 }
+#endif
 
 static inline float mf_bf16_to_f32(uint16_t h)
 {
@@ -74,6 +76,7 @@ static inline uint32_t mf_f32_round(float x, uint32_t mantissa, uint32_t bias, f
     return a < mf_bits_f32((128u - bias) << 23) ? tiny : normal;
 }
 
+#ifndef MF_VOCAB_HAS_F16
 static inline uint16_t mf_f32_to_f16(float x)
 {
     uint32_t r = mf_f32_round(x, 10u, 15u, 65536.0f) | (mf_f32_bits(x) >> 16 & 0x8000u);
@@ -87,6 +90,7 @@ static inline uint16_t mf_f32_to_bf16(float x)
     u = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;
     return (uint16_t)(x == x ? u : 0x7fc0u);
 }
+#endif
 
 static inline uint8_t mf_f32_to_f8e4m3(float x)
 {

@@ -159,6 +159,44 @@ static inline struct raw fetch(struct tensors t, struct place p)
     return r;
 }
 
+/* VECTOR elements one after the other along a loop. */
+struct raws {
+#define X(s) in##s##_t x##s[VECTOR];
+    FOR_MAP_INPUTS(X)
+#undef X
+    int none;
+};
+
+/* The elements from place p on; vectors: operands with stride 1 are aligned to what they are read in. */
+static inline struct raws fetch_vector(struct tensors t, shape_ptr S, struct place p, int loop, int vectors)
+{
+    struct raws r;
+#if VECTOR > 1
+#define X(s)                                                                                          \
+    if (vectors && in_stride(S, s, loop) == 1) {                                                      \
+        const struct in##s##_vector v = *(GLOBAL const struct in##s##_vector *)(t.in##s + p.i##s);    \
+        UNROLL for (int i = 0; i < VECTOR; i++) r.x##s[i] = v.v[i];                                   \
+    } else                                                                                            \
+        UNROLL for (int i = 0; i < VECTOR; i++) r.x##s[i] = t.in##s[p.i##s + i * in_stride(S, s, loop)];
+#else
+#define X(s) r.x##s[0] = t.in##s[p.i##s];
+#endif
+    FOR_MAP_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
+static inline struct raw one_of_vector(struct raws v, int i)
+{
+    struct raw r;
+#define X(s) r.x##s = v.x##s[i];
+    FOR_MAP_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
 /* Computes and stores output o of these states; count elements took part, unless the state says how many. */
 static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struct state s, int64_t count)
 {

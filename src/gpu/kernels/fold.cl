@@ -1,53 +1,85 @@
-/* Folds of tiles by warps of 32 threads: lane l = t + 32 j of a tile is thread t's accumulator j, so a step's loads are
- * coalesced whatever the alignment, the tree's first two levels stay inside a thread, and the other five are exchanges.
- * Functions that exchange are called by all threads of a block together. */
-enum { OWN = 4, WARPS = THREADS / WARP };
+/* Folds of tiles by warps of 32 threads, four lanes to each. With VECTOR 4 they are neighbours, which one access reads;
+ * else lane t + 32 j is thread t's lane j, so that a step's accesses are coalesced whatever the alignment, and the
+ * tree's first two levels stay inside a thread. Functions that exchange are called by all threads of a block together. */
+enum { OWN = 4, WARPS = THREADS / WARP, FETCHES = VECTOR == OWN ? 1 : OWN };
+
+/* The lane that j is, of thread t. */
+static inline int lane_of(int t, int j)
+{
+    return VECTOR == OWN ? t * OWN + j : t + j * WARP;
+}
+
+/* mine and other, the one of the thread whose number has not this bit first. */
+static inline struct state combine_across(struct state mine, struct state other, int distance)
+{
+    if (COMMUTES)
+        return combine(mine, other);
+    return combine(choose(THREAD & distance, other, mine), choose(THREAD & distance, mine, other));
+}
 
 static inline struct state exchanged_combine(EXCHANGE_TYPE exchange_, struct state s, int distance)
 {
-    struct state other = exchange_state(exchange_, s, distance);
-    if (COMMUTES)
-        return combine(s, other);
-    return combine(choose(THREAD & distance, other, s), choose(THREAD & distance, s, other));
+    return combine_across(s, exchange_state(exchange_, s, distance), distance);
+}
+
+/* Two states become one: the thread keeps the second if it has the bit, and gets the other's. */
+static inline struct state halved(EXCHANGE_TYPE exchange_, struct state a, struct state b, int distance)
+{
+    const int upper = (THREAD & distance) != 0;
+    struct state keep = choose(upper, b, a), give = choose(upper, a, b);
+    return combine_across(keep, exchange_state(exchange_, give, distance), distance);
 }
 
 /* The halving tree over a warp's lanes; every thread gets the result. */
 static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
 {
+#if VECTOR == 4
+    /* levels 64 and 32: threads share the four neighbours; 16, 8, 4; then 2 and 1, among those neighbours */
+    struct state low = halved(exchange_, s[0], s[2], WARP / 2), high = halved(exchange_, s[1], s[3], WARP / 2);
+    struct state a = halved(exchange_, low, high, WARP / 4);
+    UNROLL
+    for (int distance = WARP / 8; distance; distance /= 2)
+        a = exchanged_combine(exchange_, a, distance);
+    a = exchanged_combine(exchange_, a, WARP / 2);
+    return exchanged_combine(exchange_, a, WARP / 4);
+#else
     struct state a = combine(combine(s[0], s[2]), combine(s[1], s[3]));
     UNROLL
     for (int distance = WARP / 2; distance; distance /= 2)
         a = exchanged_combine(exchange_, a, distance);
     return a;
+#endif
 }
 
-/* One batch of steps: the loads first, so that they are in flight together. Elements from n on are missing. */
+/* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing. */
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
-                         int second, struct lane s[OWN])
+                         int steps, int vectors, int second, struct lane s[OWN])
 {
     const int t = THREAD % WARP;
-    struct raw r[BATCH][OWN];
-    struct place p[BATCH][OWN];
+    struct raws r[BATCH][FETCHES];
+    struct place p[BATCH][FETCHES];
     UNROLL
     for (int u = 0; u < BATCH; u++)
         UNROLL
-        for (int j = 0; j < OWN; j++) {
-            const int e = (k + u) * LANES + j * WARP + t;
-            p[u][j] = element_place(S, start, first + e);
-            if ((full || e < n) && inside(S, p[u][j]))
-                r[u][j] = fetch(T, p[u][j]);
+        for (int f = 0; f < FETCHES; f++) {
+            const int e = (k + u) * LANES + lane_of(t, f);
+            if (u < steps && (full || e < n)) {
+                p[u][f] = element_place(S, start, first + e);
+                if (inside(S, p[u][f]))
+                    r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
+            }
         }
     UNROLL
     for (int u = 0; u < BATCH; u++)
         UNROLL
         for (int j = 0; j < OWN; j++) {
-            const int e = (k + u) * LANES + j * WARP + t;
-            if ((full || e < n) && inside(S, p[u][j])) {
-                struct element x = map_element(r[u][j]);
+            const int e = (k + u) * LANES + lane_of(t, j);
+            if (u < steps && (full || e < n) && inside(S, p[u][j / (OWN / FETCHES)])) {
+                struct element x = map_element(one_of_vector(r[u][j / (OWN / FETCHES)], j % (OWN / FETCHES)));
                 if (second)
                     chain_second(&s[j], x);
                 else
-                    chain(S, &s[j], x, k + u, first + j * WARP + t);
+                    chain(S, &s[j], x, k + u, first + lane_of(t, j));
             }
         }
 }
@@ -58,8 +90,8 @@ static inline int lane_count(int n, int lane)
     return n > lane ? (n - lane + LANES - 1) / LANES : 0;
 }
 
-/* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE: the lanes. */
-static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+/* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors): the lanes. */
+static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
                               struct state s[OWN])
 {
     struct lane l[OWN];
@@ -68,19 +100,23 @@ static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start,
         l[j] = empty_lane();
     NO_UNROLL
     for (int second = 0; second <= TWO_PHASES; second++) {
-        if (n == TILE) {
+        if (VECTOR > 1 && !vectors) { /* rare, so it is short */
+            NO_UNROLL
+            for (int k = 0; k * LANES < n; k++)
+                batch(T, S, start, first, k, n, 0, 1, 0, second, l);
+        } else if (n == TILE) {
             NO_UNROLL
             for (int k = 0; k < TILE / LANES; k += BATCH)
-                batch(T, S, start, first, k, n, 1, second, l);
+                batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
         } else {
             NO_UNROLL
             for (int k = 0; k * LANES < n; k += BATCH)
-                batch(T, S, start, first, k, n, 0, second, l);
+                batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
         }
     }
     UNROLL
     for (int j = 0; j < OWN; j++) {
-        const int lane = j * WARP + THREAD % WARP;
+        const int lane = lane_of(THREAD % WARP, j);
         s[j] = lane_state(S, l[j], first + lane, lane_count(n, lane));
     }
 }
@@ -110,7 +146,7 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
                 for (int u = 0; u < BATCH; u++)
                     UNROLL
                     for (int j = 0; j < OWN; j++) {
-                        const int e = (k + u) * LANES + j * WARP + t;
+                        const int e = (k + u) * LANES + lane_of(t, j);
                         next[u][j] = state_identity();
                         if (e < count)
                             next[u][j] = load_state(from + e * stride);

@@ -1,25 +1,34 @@
-/* Outputs of few elements, one tile or less. WIDTH threads take a row, each HELD of its lanes (t, t + WIDTH ...); a
- * thread works on ROWS rows at once. The tree over the threads is a multi-reduction: at each level a thread gives away
- * half of its rows and takes over the other half, so that in the end each of ROWS threads has a row of its own.
+/* Outputs of few elements, one tile or less. WIDTH threads take a row, each HELD of its lanes: neighbours, read as one
+ * vector, or (VECTOR 1) t, t + WIDTH ... A thread works on ROWS rows at once. The tree over the threads is a
+ * multi-reduction: at each level a thread gives away half of its rows and takes over the other half, so that in the end
+ * each has rows of its own.
  *
- * (Seed: "multi-reduction", the predicated merge.) */
-enum { GROUPS = WARP / WIDTH, WARP_ROWS = GROUPS * ROWS };
+ * (The predicated merge of "multi-reduction": many reductions over the same lanes take little longer than one.) */
+enum { GROUPS = WARP / WIDTH, WARP_ROWS = GROUPS * ROWS, LEFT = ROWS > WIDTH ? ROWS / WIDTH : 1, FETCHED = HELD / VECTOR };
 
-/* The lanes of ROWS rows that have no more elements than lanes. */
-static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, struct state s[ROWS][HELD])
+/* The row's lane that j is, of the row's thread t. */
+static inline int row_lane(int t, int j)
 {
-    const int lane = THREAD % WIDTH, count = (int)S->reduced_total;
-    struct raw r[ROWS][HELD];
-    struct place p[ROWS][HELD];
+    return VECTOR > 1 ? t * HELD + j : t + WIDTH * j;
+}
+
+#if STEPS == 1
+/* The lanes of ROWS rows that have no more elements than lanes. */
+static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
+{
+    const int t = THREAD % WIDTH, count = (int)S->reduced_total;
+    struct raws r[ROWS][FETCHED];
+    struct place p[ROWS][FETCHED];
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         const int64_t o = first + m * GROUPS;
         const struct place start = kept_place(S, o);
         UNROLL
-        for (int j = 0; j < HELD; j++) {
-            p[m][j] = element_place(S, start, lane + WIDTH * j);
-            if (lane + WIDTH * j < count && o < S->kept_total && inside(S, p[m][j]))
-                r[m][j] = fetch(T, p[m][j]);
+        for (int f = 0; f < FETCHED; f++) {
+            const int e = row_lane(t, f * VECTOR);
+            p[m][f] = element_place(S, start, e);
+            if (e < count && o < S->kept_total && inside(S, p[m][f]))
+                r[m][f] = fetch_vector(T, S, p[m][f], LOOPS - 1, vectors);
         }
     }
     UNROLL
@@ -27,10 +36,10 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, str
         const int present = first + m * GROUPS < S->kept_total;
         UNROLL
         for (int j = 0; j < HELD; j++) {
-            const int e = lane + WIDTH * j;
+            const int e = row_lane(t, j);
             struct lane l = empty_lane();
-            if (e < count && present && inside(S, p[m][j])) {
-                struct element x = map_element(r[m][j]);
+            if (e < count && present && inside(S, p[m][j / VECTOR])) {
+                struct element x = map_element(one_of_vector(r[m][j / VECTOR], j % VECTOR));
                 chain(S, &l, x, 0, e);
                 if (TWO_PHASES)
                     chain_second(&l, x);
@@ -38,6 +47,20 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, str
             s[m][j] = lane_state(S, l, e, e < count);
         }
     }
+}
+#endif
+
+/* Tree levels among a thread's own lanes; the result is s[m][0]. */
+static inline void own_levels(struct state s[ROWS][HELD], int rows)
+{
+    UNROLL
+    for (int m = 0; m < ROWS; m++)
+        UNROLL
+        for (int reach = HELD / 2; reach; reach /= 2)
+            UNROLL
+            for (int j = 0; j < HELD / 2; j++)
+                if (m < rows && j < reach)
+                    s[m][j] = combine(s[m][j], s[m][j + reach]);
 }
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
@@ -47,42 +70,43 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct tensors T = TENSORS(b);
     const int t = THREAD % WARP, lane = t % WIDTH;
     const int64_t first = (BLOCK * WARPS + THREAD / WARP) * WARP_ROWS + t / WIDTH;
-    struct state s[ROWS][HELD], a[ROWS];
-#if STEPS == 1
-    short_lanes(T, S, first, s);
-#else /* one row a warp */
-    warp_lanes(T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, s[0]);
-#endif
-    UNROLL
-    for (int m = 0; m < ROWS; m++) {
-        UNROLL
-        for (int reach = HELD / 2; reach; reach /= 2)
-            UNROLL
-            for (int j = 0; j < HELD / 2; j++)
-                if (j < reach)
-                    s[m][j] = combine(s[m][j], s[m][j + reach]);
-        a[m] = s[m][0];
-    }
+    struct state s[ROWS][HELD];
+#if STEPS > 1 /* one row a warp */
+    warp_lanes(T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0, s[0]);
+    s[0][0] = warp_tree(exchange_, s[0]);
+    if (lane == 0 && first < S->kept_total)
+        finish_output(T, S, first, s[0][0], S->reduced_total);
+#else
+    if (VECTOR == 1 || b.vectors)
+        short_lanes(T, S, first, 1, s);
+    else
+        short_lanes(T, S, first, 0, s);
+    if (VECTOR == 1)
+        own_levels(s, ROWS);
+    const int carried = VECTOR == 1 ? 1 : HELD; /* states of a row that go through the tree */
     int rows = ROWS, mine = 0;
     UNROLL
     for (int distance = WIDTH / 2; distance; distance /= 2) {
-        const int upper = (t & distance) != 0;
-        if (rows > 1) {
+        const int halves = rows > 1;
+        if (halves) {
             rows /= 2;
-            UNROLL
-            for (int m = 0; m < ROWS / 2; m++)
-                if (m < rows) {
-                    struct state keep = choose(upper, a[m + rows], a[m]), give = choose(upper, a[m], a[m + rows]);
-                    struct state got = exchange_state(exchange_, give, distance);
-                    a[m] = COMMUTES ? combine(keep, got)
-                                    : combine(choose(upper, got, keep), choose(upper, keep, got));
-                }
-            mine += upper ? rows : 0;
-        } else {
-            a[0] = exchanged_combine(exchange_, a[0], distance);
+            mine += t & distance ? rows : 0;
         }
+        UNROLL
+        for (int m = 0; m < ROWS; m++)
+            UNROLL
+            for (int j = 0; j < HELD; j++)
+                if (m < rows && j < carried)
+                    s[m][j] = halves && m + rows < ROWS ? halved(exchange_, s[m][j], s[m + rows][j], distance)
+                                                        : exchanged_combine(exchange_, s[m][j], distance);
     }
-    const int64_t o = first + mine * GROUPS;
-    if (lane % (WIDTH / ROWS) == 0 && o < S->kept_total)
-        finish_output(T, S, o, a[0], S->reduced_total);
+    if (VECTOR > 1)
+        own_levels(s, rows);
+    UNROLL
+    for (int m = 0; m < LEFT; m++) {
+        const int64_t o = first + (mine + m) * GROUPS;
+        if (lane % (WIDTH * LEFT / ROWS > 0 ? WIDTH * LEFT / ROWS : 1) == 0 && o < S->kept_total)
+            finish_output(T, S, o, s[m][0], S->reduced_total);
+    }
+#endif
 }

@@ -16,7 +16,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int64_t tile = first; tile < end; tile += WARPS) {
         const int64_t mine = tile + warp, left = S->reduced_total - mine * TILE;
         struct state s[OWN];
-        warp_lanes(T, S, start, mine * TILE, mine >= end ? 0 : left < TILE ? (int)left : TILE, s);
+        warp_lanes(T, S, start, mine * TILE, mine >= end ? 0 : left < TILE ? (int)left : TILE, b.vectors != 0, s);
         struct state a = warp_tree(exchange_, s);
         if (t == 0 && mine < end)
             states[mine] = a;
