@@ -17,6 +17,15 @@ static int clamp(int64_t value, int low, int high)
     return value < low ? low : value > high ? high : (int)value;
 }
 
+/* Greatest power of two that is at most n, or 1. */
+static int power_below(int64_t n)
+{
+    int p = 1;
+    while (2 * p <= n)
+        p *= 2;
+    return p;
+}
+
 /* ---- map ---- */
 
 static int map_applicable(const struct mf_plan *plan)
@@ -113,7 +122,7 @@ static struct columns_form columns_form(const struct problem *problem, int64_t w
     int64_t row = problem->memory.size[problem->memory.kept - 1];
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
     form.vector = words > 2 || item > 4 ? 1 : vector_along(problem, problem->memory.kept - 1, 8 / item);
-    form.held = clamp(16 / (form.vector * (words > 2 ? words : 2)), 1, lanes);
+    form.held = clamp(power_below(16 / (form.vector * (words > 2 ? words : 2))), 1, lanes);
     form.column_threads = clamp(mf_power_above((row + form.vector - 1) / form.vector), 1, GPU_WARP);
     while (form.column_threads > 4 && problem->kept_total / form.vector / form.column_threads * tiles < wanted_blocks)
         form.column_threads /= 2;
@@ -203,11 +212,7 @@ static mf_status rows_plan(struct mf_plan *plan)
         held = width >= 16 ? 4 : 2;
         width /= held;
     }
-    int rows = clamp(32 / (words * held * (inputs > 1 ? 2 : 1)), 1, vector > 1 ? 8 : width > 4 ? width : 4);
-    while (rows & (rows - 1))
-        rows &= rows - 1;
-    if (steps > 1)
-        rows = 1;
+    int rows = steps > 1 ? 1 : clamp(power_below(32 / (words * held * (inputs > 1 ? 2 : 1))), 1, vector > 1 ? 8 : width > 4 ? width : 4);
     int batch = clamp(8 / (words > 2 ? 2 : 1) / (inputs > 1 ? 2 : 1), 1, 8);
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,
                                 .fold = mf_text_fold_cl,
