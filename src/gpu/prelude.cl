@@ -55,6 +55,8 @@ static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
 #define FRESH(place) (place)
 #define COUNT_UP(counter) atomic_inc((volatile __global uint *)(counter))
 #define UNROLL
+#define BOUND(bound, most) (bound)
+#define GUARD(condition) 1
 #define NO_UNROLL
 
 /* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */

@@ -79,6 +79,9 @@ static inline float fold_max_f32(float x, float y)
 #define FRESH(place) __ldcg(&(place)) /* not from this multiprocessor's own cache */
 #define COUNT_UP(counter) atomicAdd((unsigned *)(counter), 1u)
 #define UNROLL _Pragma("unroll")
+/* A loop's bound, and the condition in it: unrolled loops need constant bounds, PoCL's barriers no conditions. */
+#define BOUND(bound, most) (most)
+#define GUARD(condition) (condition)
 #define NO_UNROLL _Pragma("unroll 1")
 
 /* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */

@@ -87,18 +87,21 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     int rows = ROWS, mine = 0;
     UNROLL
     for (int distance = WIDTH / 2; distance; distance /= 2) {
-        const int halves = rows > 1;
-        if (halves) {
+        if (rows > 1) {
             rows /= 2;
             mine += t & distance ? rows : 0;
-        }
-        UNROLL
-        for (int m = 0; m < ROWS; m++)
             UNROLL
-            for (int j = 0; j < HELD; j++)
-                if (m < rows && j < carried)
-                    s[m][j] = halves && m + rows < ROWS ? halved(exchange_, s[m][j], s[m + rows][j], distance)
-                                                        : exchanged_combine(exchange_, s[m][j], distance);
+            for (int m = 0; m < BOUND(rows, ROWS / 2); m++)
+                UNROLL
+                for (int j = 0; j < BOUND(carried, HELD); j++)
+                    if (GUARD(m < rows && j < carried))
+                        s[m][j] = halved(exchange_, s[m][j], s[m + rows][j], distance);
+        } else {
+            UNROLL
+            for (int j = 0; j < BOUND(carried, HELD); j++)
+                if (GUARD(j < carried))
+                    s[0][j] = exchanged_combine(exchange_, s[0][j], distance);
+        }
     }
     if (VECTOR > 1)
         own_levels(s, rows);
