@@ -126,6 +126,18 @@ static int has_count(const struct problem *problem)
     return has_kind(problem, RED_MOMENTS) || (problem->program.reducer_count && problem->memory.window_count);
 }
 
+/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
+static int is_ordered(const struct problem *problem)
+{
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        int rounds = mf_cls_is_float(reducer->cls) && (reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD);
+        if (reducer->kind == RED_MOMENTS || reducer->kind == RED_LSE || (reducer->kind == RED_FOLD && rounds))
+            return 1;
+    }
+    return 0;
+}
+
 static const char *fold_identity(enum fold fold, enum cls cls);
 
 /* fold_min and fold_max: kernels/reducers.cl. */
@@ -285,12 +297,12 @@ static void emit_chain_argument(const struct problem *problem, int r, struct gpu
     int less = reducer->fold == FOLD_MIN;
     if (in_written_order(&problem->memory)) {
         /* not (x <= best), which a NaN is, unless the best is one already */
-        mf_text_add(to, "    if (before == 0 || (!(x.a%d %s s->r%d) && s->r%d == s->r%d)) {\n", r, less ? ">=" : "<=", r,
-                    r, r);
+        mf_text_add(to, "    if (present && (before == 0 || (!(x.a%d %s s->r%d) && s->r%d == s->r%d))) {\n", r,
+                    less ? ">=" : "<=", r, r, r);
     } else {
         mf_text_add(to,
-                    "    if (before == 0 || better_%s_%s(x.a%d, index_of(S, first + (int64_t)step * LANES), s->r%d,\n"
-                    "            index_of(S, first + (int64_t)s->r%d_at * LANES))) {\n",
+                    "    if (present && (before == 0 || better_%s_%s(x.a%d, index_of(S, first + (int64_t)step * LANES), "
+                    "s->r%d,\n            index_of(S, first + (int64_t)s->r%d_at * LANES)))) {\n",
                     less ? "min" : "max", class_name[reducer->cls], r, r, r);
     }
     mf_text_add(to, "        s->r%d = x.a%d;\n        s->r%d_at = step;\n    }\n", r, r, r);
@@ -304,20 +316,22 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
     switch (reducer->kind) {
     case RED_FOLD:
         if (reducer->fold == FOLD_ANY)
-            mf_text_add(to, "    s->r%d = x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
+            mf_text_add(to, "    s->r%d = present && x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
         else
-            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, x.a%d);\n", r, fold_function(reducer->fold),
-                        is_narrow(problem, r) ? "i32" : cls, r, r);
+            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r, fold_function(reducer->fold),
+                        is_narrow(problem, r) ? "i32" : cls, r, r, lane_identity(problem, r));
         break;
     case RED_MOMENTS:
         mf_text_add(to,
                     "    {\n        const %s d = before ? x.a%d - s->r%d_mean : 0;\n"
-                    "        s->r%d_mean = before ? s->r%d_mean + d * one_of_%s(before) : x.a%d;\n"
-                    "        s->r%d_m2 = s->r%d_m2 + d * d * others_of_%s(before);\n    }\n",
-                    type, r, r, r, r, cls, r, r, r, cls);
+                    "        const %s mean = before ? s->r%d_mean + d * w.one_%s : x.a%d, m2 = s->r%d_m2 + d * d * w.others_%s;\n"
+                    "        s->r%d_mean = present ? mean : s->r%d_mean;\n"
+                    "        s->r%d_m2 = present ? m2 : s->r%d_m2;\n    }\n",
+                    type, r, r, type, r, cls, r, r, cls, r, r, r, r);
         break;
     case RED_LSE:
-        mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, x.a%d);\n", r, cls, r, r);
+        mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n", r, cls, r, r,
+                    fold_identity(FOLD_MAX, reducer->cls));
         break;
     default:
         emit_chain_argument(problem, r, to);
@@ -327,37 +341,52 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
 /* 1 / (n + 1) and n / (n + 1) for n = 0 ... 31, the weights of a chain's elements: divisions are too slow. */
 static void emit_weights(const struct problem *problem, struct gpu_text *to)
 {
-    for (int c = CLS_F32; c <= CLS_F64; c++) {
-        int wanted = 0;
-        for (int r = 0; r < problem->program.reducer_count; r++)
-            wanted |= problem->program.reducer[r].kind == RED_MOMENTS && (int)problem->program.reducer[r].cls == c;
-        for (int others = 0; wanted && others < 2; others++) {
+    int wanted[2] = {0, 0};
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == RED_MOMENTS)
+            wanted[problem->program.reducer[r].cls == CLS_F64] = 1;
+    for (int c = 0; c < 2; c++)
+        for (int others = 0; wanted[c] && others < 2; others++) {
             mf_text_add(to, "CONSTANT %s weight_%d_%s[%d] = {", class_type[c], others, class_name[c], STEPS);
             for (int n = 0; n < STEPS; n++) {
                 float f = (float)(others ? n : 1) / (float)(n + 1);
                 double d = (double)(others ? n : 1) / (double)(n + 1);
-                mf_text_add(to, c == CLS_F32 ? "%s%.9ef" : "%s%.17e", n ? ", " : "", c == CLS_F32 ? (double)f : d);
+                mf_text_add(to, c == 0 ? "%s%.9ef" : "%s%.17e", n ? ", " : "", c == 0 ? (double)f : d);
             }
-            mf_text_add(to, "};\nstatic inline %s %s_%s(int n)\n{\n    return weight_%d_%s[n];\n}\n\n", class_type[c],
-                        others ? "others_of" : "one_of", class_name[c], others, class_name[c]);
+            mf_text_append(to, "};\n");
         }
-    }
+    mf_text_append(to, "struct weights {\n");
+    for (int c = 0; c < 2; c++)
+        if (wanted[c])
+            mf_text_add(to, "    %s one_%s, others_%s;\n", class_type[c], class_name[c], class_name[c]);
+    mf_text_append(to, "    int none;\n};\n\nstatic inline struct weights weights_of(int before)\n{\n    struct weights w;\n"
+                       "    before &= 31;\n");
+    for (int c = 0; c < 2; c++)
+        if (wanted[c])
+            mf_text_add(to, "    w.one_%s = weight_0_%s[before];\n    w.others_%s = weight_1_%s[before];\n",
+                        class_name[c], class_name[c], class_name[c], class_name[c]);
+    mf_text_append(to, "    w.none = before;\n    return w;\n}\n\n");
 }
 
 static void emit_chain(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
     emit_weights(problem, to);
-    mf_text_append(to, "static inline void chain(shape_ptr S, struct lane *s, struct element x, int step, int64_t first)\n"
-                       "{\n");
-    mf_text_append(to, problem->memory.window_count ? "    const int before = s->n++;\n" : "    const int before = step;\n");
+    mf_text_append(to, "static inline void chain(shape_ptr S, struct lane *s, struct element x, int step, int64_t first, "
+                       "struct weights w, int present)\n{\n");
+    mf_text_append(to, problem->memory.window_count ? "    const int before = s->n;\n    s->n += present;\n"
+                                                      "    w = weights_of(before);\n"
+                                                    : "    const int before = step;\n");
     for (int r = 0; r < program->reducer_count; r++)
         emit_chain_step(problem, r, to);
-    mf_text_append(to, "    (void)before;\n}\n\nstatic inline void chain_second(struct lane *s, struct element x)\n{\n");
+    mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\nstatic inline void chain_second(struct lane *s, struct element x, int present)"
+                       "\n{\n");
     for (int r = 0; r < program->reducer_count; r++)
         if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to, "    s->r%d_s = s->r%d_s + mf_exp_below_%s(x.a%d - s->r%d_m);\n", r, r,
-                        class_name[program->reducer[r].cls], r, r);
+            mf_text_add(to,
+                        "    {\n        const %s y = mf_exp_below_%s(x.a%d - s->r%d_m);\n"
+                        "        s->r%d_s = s->r%d_s + (present ? y : 0);\n    }\n",
+                        class_type[program->reducer[r].cls], class_name[program->reducer[r].cls], r, r, r, r);
     mf_text_append(to, "}\n\n");
 }
 
@@ -397,11 +426,12 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
     case RED_MOMENTS:
         mf_text_add(to,
                     "    {\n        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
-                    "        const %s d = b.r%d_mean - a.r%d_mean, step = d * (nb / n), weight = na * nb / n;\n"
+                    "        const %s d = b.r%d_mean - a.r%d_mean;\n        const int same = a.n == b.n && a.n <= 4096; /* exact, without dividing */\n"
+                    "        const %s step = d * (same ? (%s)0.5 : nb / n), weight = same ? na * (%s)0.5 : na * nb / n;\n"
                     "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
                     "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
                     "    }\n",
-                    type, type, type, type, type, r, r, r, r, r, r, r, r, r, r, r);
+                    type, type, type, type, type, r, r, type, type, type, r, r, r, r, r, r, r, r, r);
         break;
     case RED_LSE:
         mf_text_add(to,
@@ -588,18 +618,27 @@ static void emit_finish(const struct problem *problem, const struct gpu_slots *s
     mf_text_append(to, "    return y;\n}\n\n");
 }
 
+static int map_inputs(const struct problem *problem)
+{
+    int count = 0;
+    for (int i = 0; i < problem->input_count; i++)
+        count += problem->map_uses[i] != 0;
+    return count;
+}
+
 void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
 {
     const struct nest *nest = &problem->memory;
     enum { HALF = 1 << 30 };
     int wide = problem->kept_total > HALF || problem->reduced_total > HALF;
     mf_text_add(to,
-                "#define INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED %d\n#define LOOPS %d\n"
-                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n#define COMMUTES %d\n"
+                "#define INPUTS %d\n#define MAP_INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED %d\n#define LOOPS %d\n"
+                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n#define COMMUTES %d\n#define ORDERED %d\n#define STATE_WORDS %d\n"
                 "#define WIDE %d\n#define ROOM(n) ((n) > 0 ? (n) : 1)\n",
-                slots->count, problem->output_count, nest->kept, nest->reduced, nest->kept + nest->reduced,
+                slots->count, map_inputs(problem), problem->output_count, nest->kept, nest->reduced, nest->kept + nest->reduced,
                 problem->program.reducer_count ? nest->window_count : 0, has_kind(problem, RED_ARG), has_count(problem),
-                has_kind(problem, RED_LSE), !has_kind(problem, RED_MOMENTS), wide);
+                has_kind(problem, RED_LSE), !has_kind(problem, RED_MOMENTS), is_ordered(problem),
+                mf_emit_state_words(problem), wide);
     emit_list("FOR_INPUTS", slots, NULL, to);
     emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
     emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);

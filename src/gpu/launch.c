@@ -15,7 +15,7 @@ struct gpu_plan {
     const struct gpu_kernel *kernel;
     struct gpu_slots slots;
     void *workspace, *shape_memory; /* shape_memory: where the shape does not fit among the arguments */
-    int threads, vector, vector_loop, shape_words;
+    int threads, vector, vector_loop, flat, shape_words;
     int64_t blocks;
     char text[256];
     int64_t shape[GPU_SHAPE_WORDS];
@@ -200,6 +200,7 @@ mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
         gpu->threads = choice->threads;
         gpu->vector = choice->vector;
         gpu->vector_loop = choice->vector_loop;
+        gpu->flat = choice->flat;
         gpu->blocks = choice->blocks;
         memcpy(gpu->text, choice->text, sizeof gpu->text);
         status = make(plan, choice, gpu);
@@ -234,6 +235,8 @@ static int is_aligned(const struct nest *nest, const int64_t *stride, int loops,
                       enum dtype type, uintptr_t place)
 {
     int64_t item = mf_dtypes[type].size, align = item * gpu->vector < 16 ? item * gpu->vector : 16;
+    if (gpu->flat)
+        return place % (uintptr_t)align == 0;
     if (stride[gpu->vector_loop] == 0)
         return 1;
     if (stride[gpu->vector_loop] != 1 || place % (uintptr_t)align)
@@ -249,7 +252,7 @@ static int can_use_vectors(const struct problem *problem, const struct gpu_plan 
 {
     const struct nest *nest = &problem->memory;
     int reduces = problem->program.reducer_count > 0, loops = nest->kept + nest->reduced;
-    if (gpu->vector_loop < 0 || (!reduces && nest->size[gpu->vector_loop] % gpu->vector))
+    if (gpu->vector_loop < 0 || (!reduces && !gpu->flat && nest->size[gpu->vector_loop] % gpu->vector))
         return 0;
     for (int s = 0; s < gpu->slots.count; s++) {
         int i = gpu->slots.input[s];
@@ -258,7 +261,7 @@ static int can_use_vectors(const struct problem *problem, const struct gpu_plan 
             return 0;
     }
     for (int k = 0; k < problem->output_count && !reduces; k++)
-        if (nest->out[k][gpu->vector_loop] != 1 ||
+        if ((!gpu->flat && nest->out[k][gpu->vector_loop] != 1) ||
             !is_aligned(nest, nest->out[k], nest->kept, gpu, problem->out_type[k], pointers->out_place[k]))
             return 0;
     return 1;

@@ -33,6 +33,43 @@ static int map_applicable(const struct mf_plan *plan)
     return !plan->problem.program.reducer_count && !plan->problem.program.uses_count;
 }
 
+/* Whether a tensor's outputs lie one after the other in the outputs' own order. */
+static int is_flat(const struct nest *nest, const int64_t *stride)
+{
+    int64_t step = 1;
+    for (int l = nest->kept - 1; l >= 0; l--) {
+        if (stride[l] != step)
+            return 0;
+        step *= nest->size[l];
+    }
+    return 1;
+}
+
+/* How the kernel reads and writes: whole units of a row, or, where rows are no whole units and outputs are flat, units of
+ * the flat outputs. */
+static void map_form(const struct problem *problem, int item, struct gpu_choice *choice)
+{
+    const struct nest *nest = &problem->memory;
+    int last = nest->kept - 1, slot = 0;
+    choice->vector = 16 / item;
+    choice->vector_loop = last;
+    while (choice->vector > 2 && choice->vector * item > 8 && last >= 0 && nest->size[last] % choice->vector)
+        choice->vector /= 2;
+    choice->flat = last >= 0 && nest->size[last] % choice->vector != 0;
+    for (int k = 0; k < problem->output_count; k++)
+        choice->flat = choice->flat && is_flat(nest, nest->out[k]);
+    if (choice->flat)
+        choice->vector = 16 / item;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i]) {
+            int repeated = 1;
+            for (int l = 0; l < nest->kept; l++)
+                repeated = repeated && nest->in[i][l] == 0;
+            int mode = !choice->flat || repeated ? 0 : is_flat(nest, nest->in[i]) ? 1 : 2;
+            mf_text_add(&choice->macros, "#define MODE_%d %d\n", slot++, mode);
+        }
+}
+
 static mf_status map_plan(struct mf_plan *plan)
 {
     enum { THREADS = 256, UNITS = 4 };
@@ -45,12 +82,12 @@ static mf_status map_plan(struct mf_plan *plan)
     for (int k = 0; k < problem->output_count; k++)
         if (mf_dtypes[problem->out_type[k]].size > item)
             item = mf_dtypes[problem->out_type[k]].size;
-    choice.vector = 16 / item;
-    choice.vector_loop = problem->memory.kept - 1;
+    map_form(problem, item, &choice);
     int64_t unit = (int64_t)THREADS * choice.vector * UNITS;
     choice.blocks = (problem->kept_total + unit - 1) / unit;
     mf_text_add(&choice.macros, "#define UNITS %d\n", UNITS);
-    snprintf(choice.text, sizeof choice.text, "vectors of %d outputs, %d a thread", choice.vector, UNITS);
+    snprintf(choice.text, sizeof choice.text, "vectors of %d outputs%s, %d a thread", choice.vector,
+             choice.flat ? " across rows" : "", UNITS);
     return mf_gpu_make(plan, &choice);
 }
 
@@ -110,33 +147,43 @@ static int widest_item(const struct problem *problem)
 
 /* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one. */
 struct columns_form {
-    int vector, held, lane_threads, column_threads, groups;
+    int vector, held, lane_threads, column_threads, groups, batch;
 };
 
+/* What a sweep of forms on an H200 found best for float32, float64 and float16: 16 bytes a thread and 256 beside each
+ * other; as many lanes to a thread as make 32 accumulators; about 8 loads in flight. */
 static struct columns_form columns_form(const struct problem *problem, int64_t wanted_blocks, int64_t tiles)
 {
-    enum { SHARED_BYTES = 40 << 10 };
+    enum { SHARED_BYTES = 40 << 10, MOST_THREADS = 512 };
     struct columns_form form;
-    int words = mf_emit_state_words(problem), item = widest_item(problem);
-    int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
-    int64_t row = problem->memory.size[problem->memory.kept - 1];
+    int words = mf_emit_state_words(problem), item = widest_item(problem), last = problem->memory.kept - 1;
+    int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem), row = problem->memory.size[last];
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
-    form.vector = words > 2 || item > 4 ? 1 : vector_along(problem, problem->memory.kept - 1, 8 / item);
-    form.held = clamp(power_below(16 / (form.vector * (words > 2 ? words : 2))), 1, lanes);
-    form.column_threads = clamp(mf_power_above((row + form.vector - 1) / form.vector), 1, GPU_WARP);
+    form.vector = words > 2 ? 1 : vector_along(problem, last, power_below(16 / item));
+    form.held = clamp(power_below(32 / (form.vector * words)), 1, lanes < 8 ? lanes : 8);
+    int most_beside = form.vector > 1 ? 256 / (form.vector * item) : GPU_WARP;
+    form.column_threads = clamp(mf_power_above((row + form.vector - 1) / form.vector), 1, most_beside);
     while (form.column_threads > 4 && problem->kept_total / form.vector / form.column_threads * tiles < wanted_blocks)
         form.column_threads /= 2;
     form.lane_threads = lanes / form.held;
-    while (form.column_threads * form.lane_threads > 512 && form.column_threads > 8)
+    while (form.column_threads * form.lane_threads > MOST_THREADS && form.column_threads > 8)
         form.column_threads /= 2;
     while (form.column_threads * form.lane_threads * form.vector * state > SHARED_BYTES && form.lane_threads > 1) {
         form.lane_threads /= 2;
         form.held *= 2;
     }
+    while (form.column_threads * form.lane_threads < GPU_WARP && form.held > 1 && form.lane_threads < lanes) {
+        form.lane_threads *= 2;
+        form.held /= 2;
+    }
     form.groups = 1;
+    while (form.groups * form.column_threads * form.lane_threads < GPU_WARP)
+        form.groups *= 2;
     while (form.groups * form.column_threads * form.lane_threads < 256 &&
            form.groups * form.column_threads * form.vector < problem->kept_total)
         form.groups *= 2;
+    int steps = (int)((reduced < TILE ? reduced : TILE) / LANES);
+    form.batch = power_below(clamp(8 / form.held, 1, steps < 2 ? 1 : 8));
     return form;
 }
 
@@ -167,10 +214,9 @@ static mf_status columns_plan(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
-    int steps = (int)((reduced < TILE ? reduced : TILE) / LANES), words = mf_emit_state_words(problem);
-    int batch = clamp(16 / (form.held * (words > 2 ? 2 : 1)), 1, steps < 2 ? 1 : 8);
-    mf_text_add(&choice.macros, "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n",
-                form.column_threads, form.lane_threads, form.held, (int)mf_power_above(batch));
+    mf_text_add(&choice.macros,
+                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define MOST %d\n",
+                form.column_threads, form.lane_threads, form.held, form.batch, TILE);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each, %lld parts of %lld tiles", (int)block_columns,
              form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);
@@ -182,6 +228,47 @@ static const struct solver columns = {
     mf_gpu_execute, mf_gpu_print, mf_gpu_forget,
 };
 
+/* ---- staged ---- */
+
+/* One operand inside the reducers, whose rows of at most 32 elements lie one after the other and are no whole vectors. */
+static int staged_applicable(const struct mf_plan *plan)
+{
+    enum { MOST = 32, BYTES = 160 };
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    int used = -1, count = 0;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i]) {
+            used = i;
+            count++;
+        }
+    if (count != 1 || !no_user_operation(plan) || nest->window_count || nest->kept != 1 || nest->reduced != 1)
+        return 0;
+    int64_t row = nest->size[1], item = mf_dtypes[problem->in_type[used]].size;
+    return row <= MOST && row * item <= BYTES && row % 4 && nest->in[used][1] == 1 && nest->in[used][0] == row;
+}
+
+static mf_status staged_plan(struct mf_plan *plan)
+{
+    enum { THREADS = 256 };
+    const struct problem *problem = &plan->problem;
+    int row = (int)problem->reduced_total, held = (int)mf_power_above(row);
+    struct gpu_choice choice = {.kernel = mf_text_staged_cl,
+                                .threads = THREADS,
+                                .vector = clamp(16 / widest_item(problem), 2, 16),
+                                .vector_loop = 1,
+                                .flat = 1};
+    choice.blocks = (problem->kept_total + THREADS - 1) / THREADS;
+    mf_text_add(&choice.macros, "#define ROW %d\n#define HELD %d\n", row, held);
+    snprintf(choice.text, sizeof choice.text, "a row a thread, from shared memory");
+    return mf_gpu_make(plan, &choice);
+}
+
+static const struct solver staged = {
+    "staged",       "short rows by way of shared memory", staged_applicable, staged_plan,
+    mf_gpu_execute, mf_gpu_print,                         mf_gpu_forget,
+};
+
 /* ---- rows ---- */
 
 static int rows_applicable(const struct mf_plan *plan)
@@ -189,17 +276,37 @@ static int rows_applicable(const struct mf_plan *plan)
     return plan->problem.reduced_total <= TILE && no_user_operation(plan);
 }
 
-/* The vector that rows and tiles read along the last reduced loop: 4 elements or one; 2 for rows of two. */
+/* The vector that rows and tiles read along the last reduced loop: 4 elements or one. Rows of one step take up to 16
+ * bytes: levels of the tree inside a thread cost no exchange. */
 static int row_vector(const struct problem *problem)
 {
     const struct nest *nest = &problem->memory;
-    int most = problem->reduced_total == 2 ? 2 : 4, last = nest->kept + nest->reduced - 1;
+    int most = 4, last = nest->kept + nest->reduced - 1;
+    if (problem->reduced_total <= LANES && nest->reduced) {
+        most = power_below(clamp(16 / widest_item(problem), 4, 8));
+        while (most > 1 && vector_along(problem, last, most) == 1)
+            most /= 2;
+    }
     return nest->reduced && problem->reduced_total >= most ? vector_along(problem, last, most) : 1;
+}
+
+/* Steps that a warp reads before it computes: 128 bytes a thread; where elements are needed twice and fit in registers,
+ * all steps. */
+static int steps_at_once(const struct problem *problem, int vector)
+{
+    int bytes = 0, two_phases = 0;
+    int64_t most = problem->reduced_total < TILE ? problem->reduced_total : TILE, steps = (most + LANES - 1) / LANES;
+    for (int i = 0; i < problem->input_count; i++)
+        bytes += problem->map_uses[i] ? 4 * mf_dtypes[problem->in_type[i]].size : 0;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        two_phases |= problem->program.reducer[r].kind == RED_LSE;
+    if (two_phases && bytes * steps <= 512 && vector > 1)
+        return (int)steps;
+    return power_below(clamp(128 / (bytes ? bytes : 1), 1, (int)(steps < 8 ? 8 : steps)));
 }
 
 static mf_status rows_plan(struct mf_plan *plan)
 {
-    enum { THREADS = 256 };
     const struct problem *problem = &plan->problem;
     int words = mf_emit_state_words(problem), inputs = 0;
     for (int i = 0; i < problem->input_count; i++)
@@ -207,23 +314,24 @@ static mf_status rows_plan(struct mf_plan *plan)
     int64_t reduced = problem->reduced_total;
     int lanes = (int)mf_power_above(reduced < 1 ? 1 : reduced < LANES ? reduced : LANES);
     int vector = row_vector(problem), steps = (int)((reduced + LANES - 1) / LANES);
-    int width = vector > 1 ? lanes / vector : clamp(lanes, 1, GPU_WARP), held = lanes / width;
+    int width = vector > 1 ? (lanes + vector - 1) / vector : clamp(lanes, 1, GPU_WARP), held = vector > 1 ? vector : lanes / width;
     if (held == 1 && width >= 4) { /* levels inside a thread cost no exchange */
         held = width >= 16 ? 4 : 2;
         width /= held;
     }
     int rows = steps > 1 ? 1 : clamp(power_below(32 / (words * held * (inputs > 1 ? 2 : 1))), 1, vector > 1 ? 8 : width > 4 ? width : 4);
-    int batch = clamp(8 / (words > 2 ? 2 : 1) / (inputs > 1 ? 2 : 1), 1, 8);
+    const int batch = steps_at_once(problem, vector), threads = batch > 8 ? 128 : 256;
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,
                                 .fold = mf_text_fold_cl,
-                                .threads = THREADS,
+                                .threads = threads,
                                 .vector = vector,
                                 .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
-    int64_t block_rows = (int64_t)THREADS / width * rows;
+    int64_t block_rows = (int64_t)threads / width * rows;
     choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;
     mf_text_add(&choice.macros,
-                "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n", width, held,
-                rows, steps > 1 ? 2 : 1, batch);
+                "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define MOST %d\n"
+                "#define EXACT %d\n",
+                width, held, rows, steps > 1 ? 2 : 1, batch, steps * LANES, reduced == width * held);
     snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width, held,
              vector, rows);
     return mf_gpu_make(plan, &choice);
@@ -246,7 +354,7 @@ static mf_status tiles_plan(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
-    int words = mf_emit_state_words(problem), warps = clamp(mf_power_above(tiles), 1, 8);
+    int warps = clamp(mf_power_above(tiles), 1, steps_at_once(problem, row_vector(problem)) > 16 ? 4 : 8);
     int64_t wanted = 16 * (int64_t)limits->multiprocessors, parts = wanted / problem->kept_total;
     int64_t most = (tiles + warps - 1) / warps;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
@@ -262,7 +370,7 @@ static mf_status tiles_plan(struct mf_plan *plan)
     choice.own[3] = mf_levels(tiles);
     choice.workspace_bytes =
         problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t));
-    mf_text_add(&choice.macros, "#define BATCH %d\n", clamp(8 / (words > 2 ? 2 : 1), 1, 8));
+    mf_text_add(&choice.macros, "#define BATCH %d\n#define MOST %d\n", steps_at_once(problem, choice.vector), TILE);
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles, (long long)share,
              choice.vector);
     return mf_gpu_make(plan, &choice);
@@ -273,4 +381,4 @@ static const struct solver tiles = {
     tiles_plan,     mf_gpu_execute, mf_gpu_print, mf_gpu_forget,
 };
 
-const struct solver *const mf_gpu_solvers[] = {&map, &columns, &rows, &tiles, NULL};
+const struct solver *const mf_gpu_solvers[] = {&map, &columns, &staged, &rows, &tiles, NULL};

@@ -7,8 +7,8 @@
 enum { SPAN = COLUMN_THREADS * VECTOR, BLOCK_COLUMNS = THREADS / LANE_THREADS * VECTOR };
 
 /* Steps k ... k+steps-1: the loads first. */
-static inline void column_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int steps,
-                                int vectors, int second, struct lane l[HELD][VECTOR])
+static inline void column_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
+                                int steps, int vectors, int second, struct lane l[HELD][VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     struct raws r[BATCH][HELD];
@@ -18,7 +18,8 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
         UNROLL
         for (int i = 0; i < HELD; i++) {
             const int e = (k + u) * LANES + own + LANE_THREADS * i;
-            if (u < steps && e < n) {
+            r[u][i] = no_elements();
+            if (u < steps && (full || e < n)) {
                 p[u][i] = element_place(S, start, first + e);
                 if (inside(S, p[u][i]))
                     r[u][i] = fetch_vector(T, S, p[u][i], KEPT - 1, vectors);
@@ -29,14 +30,16 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
         UNROLL
         for (int i = 0; i < HELD; i++) {
             const int e = (k + u) * LANES + own + LANE_THREADS * i;
-            if (u < steps && e < n && inside(S, p[u][i]))
+            const struct weights w = weights_of(k + u);
+            const int present = u < steps && (full || e < n) && inside(S, p[u][i]);
+            if (u < steps)
                 UNROLL
                 for (int c = 0; c < VECTOR; c++) {
                     struct element x = map_element(one_of_vector(r[u][i], c));
                     if (second)
-                        chain_second(&l[i][c], x);
+                        chain_second(&l[i][c], x, present);
                     else
-                        chain(S, &l[i][c], x, k + u, first + own + LANE_THREADS * i);
+                        chain(S, &l[i][c], x, k + u, first + own + LANE_THREADS * i, w, present);
                 }
         }
 }
@@ -57,15 +60,15 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
         if (VECTOR > 1 && !vectors) { /* rare, so it is short */
             NO_UNROLL
             for (int k = 0; k * LANES < n; k++)
-                column_batch(T, S, start, first, k, n, 1, 0, second, l);
+                column_batch(T, S, start, first, k, n, 0, 1, 0, second, l);
         } else if (n == TILE) {
             NO_UNROLL
             for (int k = 0; k < TILE / LANES; k += BATCH)
-                column_batch(T, S, start, first, k, TILE, BATCH, 1, second, l);
+                column_batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
         } else {
             NO_UNROLL
             for (int k = 0; k * LANES < n; k += BATCH)
-                column_batch(T, S, start, first, k, n, BATCH, 1, second, l);
+                column_batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
         }
     }
     UNROLL

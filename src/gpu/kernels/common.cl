@@ -164,7 +164,9 @@ struct raws {
 #define X(s) in##s##_t x##s[VECTOR];
     FOR_MAP_INPUTS(X)
 #undef X
+#if !MAP_INPUTS
     int none;
+#endif
 };
 
 /* The elements from place p on; vectors: operands with stride 1 are aligned to what they are read in. */
@@ -183,7 +185,24 @@ static inline struct raws fetch_vector(struct tensors t, shape_ptr S, struct pla
 #endif
     FOR_MAP_INPUTS(X)
 #undef X
+#if !MAP_INPUTS
     r.none = 0;
+#endif
+    return r;
+}
+
+static inline struct raws no_elements(void)
+{
+    struct raws r;
+    UNROLL
+    for (int i = 0; i < VECTOR; i++) {
+#define X(s) r.x##s[i] = 0;
+        FOR_MAP_INPUTS(X)
+#undef X
+    }
+#if !MAP_INPUTS
+    r.none = 0;
+#endif
     return r;
 }
 

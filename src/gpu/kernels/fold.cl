@@ -33,7 +33,7 @@ static inline struct state halved(EXCHANGE_TYPE exchange_, struct state a, struc
 /* The halving tree over a warp's lanes; every thread gets the result. */
 static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
 {
-#if VECTOR == 4
+#if VECTOR == 4 && ORDERED
     /* levels 64 and 32: threads share the four neighbours; 16, 8, 4; then 2 and 1, among those neighbours */
     struct state low = halved(exchange_, s[0], s[2], WARP / 2), high = halved(exchange_, s[1], s[3], WARP / 2);
     struct state a = halved(exchange_, low, high, WARP / 4);
@@ -51,6 +51,9 @@ static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 #endif
 }
 
+/* Both phases of a tile from one reading, where a batch holds it. */
+enum { ONE_READING = TWO_PHASES && BATCH * LANES >= MOST };
+
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing. */
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
                          int steps, int vectors, int second, struct lane s[OWN])
@@ -63,6 +66,7 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
         UNROLL
         for (int f = 0; f < FETCHES; f++) {
             const int e = (k + u) * LANES + lane_of(t, f);
+            r[u][f] = no_elements();
             if (u < steps && (full || e < n)) {
                 p[u][f] = element_place(S, start, first + e);
                 if (inside(S, p[u][f]))
@@ -70,16 +74,21 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
             }
         }
     UNROLL
-    for (int u = 0; u < BATCH; u++)
+    for (int phase = 0; phase <= (ONE_READING && steps > 1); phase++)
         UNROLL
-        for (int j = 0; j < OWN; j++) {
-            const int e = (k + u) * LANES + lane_of(t, j);
-            if (u < steps && (full || e < n) && inside(S, p[u][j / (OWN / FETCHES)])) {
-                struct element x = map_element(one_of_vector(r[u][j / (OWN / FETCHES)], j % (OWN / FETCHES)));
-                if (second)
-                    chain_second(&s[j], x);
-                else
-                    chain(S, &s[j], x, k + u, first + lane_of(t, j));
+        for (int u = 0; u < BATCH; u++) {
+            const struct weights w = weights_of(k + u);
+            UNROLL
+            for (int j = 0; j < OWN; j++) {
+                const int e = (k + u) * LANES + lane_of(t, j), f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
+                if (u < steps) {
+                    const int present = (full || e < n) && inside(S, p[u][f]);
+                    struct element x = map_element(one_of_vector(r[u][f], v));
+                    if (second || phase)
+                        chain_second(&s[j], x, present);
+                    else
+                        chain(S, &s[j], x, k + u, first + lane_of(t, j), w, present);
+                }
             }
         }
 }
@@ -98,20 +107,27 @@ static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start,
     UNROLL
     for (int j = 0; j < OWN; j++)
         l[j] = empty_lane();
-    NO_UNROLL
-    for (int second = 0; second <= TWO_PHASES; second++) {
-        if (VECTOR > 1 && !vectors) { /* rare, so it is short */
-            NO_UNROLL
-            for (int k = 0; k * LANES < n; k++)
-                batch(T, S, start, first, k, n, 0, 1, 0, second, l);
-        } else if (n == TILE) {
-            NO_UNROLL
-            for (int k = 0; k < TILE / LANES; k += BATCH)
-                batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
-        } else {
-            NO_UNROLL
-            for (int k = 0; k * LANES < n; k += BATCH)
-                batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
+    if (ONE_READING && (VECTOR == 1 || vectors)) {
+        if (n == MOST)
+            batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, l);
+        else
+            batch(T, S, start, first, 0, n, 0, BATCH, 1, 0, l);
+    } else {
+        NO_UNROLL
+        for (int second = 0; second <= TWO_PHASES; second++) {
+            if (VECTOR > 1 && !vectors) { /* rare, so it is short */
+                NO_UNROLL
+                for (int k = 0; k * LANES < n; k++)
+                    batch(T, S, start, first, k, n, 0, 1, 0, second, l);
+            } else if (!ONE_READING && n == TILE) {
+                NO_UNROLL
+                for (int k = 0; k < TILE / LANES; k += BATCH)
+                    batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
+            } else if (!ONE_READING) {
+                NO_UNROLL
+                for (int k = 0; k * LANES < n; k += BATCH)
+                    batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
+            }
         }
     }
     UNROLL
@@ -120,6 +136,8 @@ static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start,
         s[j] = lane_state(S, l[j], first + lane, lane_count(n, lane));
     }
 }
+
+enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS }; /* steps of states read together */
 
 /* The fold of sequences of n states by one block: state i of column c is at states[i * stride + c]; each level's results
  * lie behind its operands, and the last level's are returned. (The contract's tiles of tiles.) */
@@ -140,10 +158,10 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
             for (int j = 0; j < OWN; j++)
                 s[j] = state_identity();
             NO_UNROLL
-            for (int k = 0; k * LANES < count; k += BATCH) {
-                struct state next[BATCH][OWN];
+            for (int k = 0; k * LANES < count; k += AT_ONCE) {
+                struct state next[AT_ONCE][OWN];
                 UNROLL
-                for (int u = 0; u < BATCH; u++)
+                for (int u = 0; u < AT_ONCE; u++)
                     UNROLL
                     for (int j = 0; j < OWN; j++) {
                         const int e = (k + u) * LANES + lane_of(t, j);
@@ -152,7 +170,7 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
                             next[u][j] = load_state(from + e * stride);
                     }
                 UNROLL
-                for (int u = 0; u < BATCH; u++)
+                for (int u = 0; u < AT_ONCE; u++)
                     UNROLL
                     for (int j = 0; j < OWN; j++)
                         s[j] = combine(s[j], next[u][j]);

@@ -20,13 +20,16 @@ static inline struct results map_one(struct units u, int i)
     return finish(none, 1, r);
 }
 
-static inline void load_units(struct tensors T, shape_ptr S, struct target at, struct units *u)
+/* Operand s is read as one vector at the output's own number (1), element by element (2), or where the unit's first
+ * output has it, as a vector or one element for all (0). */
+static inline void load_units(struct tensors T, shape_ptr S, struct target at, int64_t o, struct units *u)
 {
-#define X(s)                                                                   \
-    if (in_stride(S, s, KEPT - 1) == 1)                                        \
-        u->x##s = *(GLOBAL const struct in##s##_vector *)(T.in##s + at.f##s);  \
-    else                                                                       \
-        UNROLL for (int i = 0; i < VECTOR; i++) u->x##s.v[i] = T.in##s[at.f##s];
+#define X(s)                                                                                                 \
+    if (MODE_##s == 1 || (MODE_##s == 0 && in_stride(S, s, KEPT - 1) == 1))                                  \
+        u->x##s = *(GLOBAL const struct in##s##_vector *)(T.in##s + (MODE_##s == 1 ? o : at.f##s));          \
+    else                                                                                                     \
+        UNROLL for (int i = 0; i < VECTOR; i++) u->x##s.v[i] =                                               \
+            T.in##s[MODE_##s == 2 ? kept_target(S, o + i).f##s : at.f##s];
     FOR_FINISH_INPUTS(X)
 #undef X
 }
@@ -39,8 +42,8 @@ static inline void map_vectors(struct tensors T, shape_ptr S, int64_t first)
     for (int k = 0; k < UNITS; k++) {
         const int64_t o = first + (int64_t)(k * THREADS + THREAD) * VECTOR;
         at[k] = kept_target(S, o);
-        if (o < S->kept_total)
-            load_units(T, S, at[k], &u[k]);
+        if (o + VECTOR <= S->kept_total)
+            load_units(T, S, at[k], o, &u[k]);
     }
     UNROLL
     for (int k = 0; k < UNITS; k++) {
@@ -57,10 +60,13 @@ static inline void map_vectors(struct tensors T, shape_ptr S, int64_t first)
             FOR_OUTPUTS(X)
 #undef X
         }
-        if (o < S->kept_total) {
+        if (o + VECTOR <= S->kept_total) {
 #define X(n) *(GLOBAL struct out##n##_vector *)(T.out##n + at[k].o##n) = y.y##n;
             FOR_OUTPUTS(X)
 #undef X
+        } else {
+            for (int i = 0; o + i < S->kept_total; i++)
+                finish_output(T, S, o + i, state_identity(), 1);
         }
     }
 }

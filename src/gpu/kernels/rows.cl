@@ -3,6 +3,8 @@
  * multi-reduction: at each level a thread gives away half of its rows and takes over the other half, so that in the end
  * each has rows of its own.
  *
+ * EXACT: a row has as many elements as lanes.
+ *
  * (The predicated merge of "multi-reduction": many reductions over the same lanes take little longer than one.) */
 enum { GROUPS = WARP / WIDTH, WARP_ROWS = GROUPS * ROWS, LEFT = ROWS > WIDTH ? ROWS / WIDTH : 1, FETCHED = HELD / VECTOR };
 
@@ -21,32 +23,30 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
     struct place p[ROWS][FETCHED];
     UNROLL
     for (int m = 0; m < ROWS; m++) {
-        const int64_t o = first + m * GROUPS;
+        /* rows past the end read the last one, and are not stored: cheaper than not reading */
+        const int64_t o = first + m * GROUPS < S->kept_total ? first + m * GROUPS : S->kept_total - 1;
         const struct place start = kept_place(S, o);
         UNROLL
         for (int f = 0; f < FETCHED; f++) {
             const int e = row_lane(t, f * VECTOR);
+            r[m][f] = no_elements();
             p[m][f] = element_place(S, start, e);
-            if (e < count && o < S->kept_total && inside(S, p[m][f]))
+            if ((EXACT || e < count) && inside(S, p[m][f]))
                 r[m][f] = fetch_vector(T, S, p[m][f], LOOPS - 1, vectors);
         }
     }
     UNROLL
-    for (int m = 0; m < ROWS; m++) {
-        const int present = first + m * GROUPS < S->kept_total;
+    for (int m = 0; m < ROWS; m++)
         UNROLL
         for (int j = 0; j < HELD; j++) {
-            const int e = row_lane(t, j);
+            const int e = row_lane(t, j), present = (EXACT || e < count) && inside(S, p[m][j / VECTOR]);
             struct lane l = empty_lane();
-            if (e < count && present && inside(S, p[m][j / VECTOR])) {
-                struct element x = map_element(one_of_vector(r[m][j / VECTOR], j % VECTOR));
-                chain(S, &l, x, 0, e);
-                if (TWO_PHASES)
-                    chain_second(&l, x);
-            }
-            s[m][j] = lane_state(S, l, e, e < count);
+            struct element x = map_element(one_of_vector(r[m][j / VECTOR], j % VECTOR));
+            chain(S, &l, x, 0, e, weights_of(0), present);
+            if (TWO_PHASES)
+                chain_second(&l, x, present);
+            s[m][j] = lane_state(S, l, e, EXACT || e < count);
         }
-    }
 }
 #endif
 
@@ -81,9 +81,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         short_lanes(T, S, first, 1, s);
     else
         short_lanes(T, S, first, 0, s);
-    if (VECTOR == 1)
+    const int carried = VECTOR == 1 || !ORDERED ? 1 : HELD; /* states of a row that go through the tree */
+    if (carried == 1)
         own_levels(s, ROWS);
-    const int carried = VECTOR == 1 ? 1 : HELD; /* states of a row that go through the tree */
     int rows = ROWS, mine = 0;
     UNROLL
     for (int distance = WIDTH / 2; distance; distance /= 2) {
@@ -103,7 +103,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                     s[0][j] = exchanged_combine(exchange_, s[0][j], distance);
         }
     }
-    if (VECTOR > 1)
+    if (carried > 1)
         own_levels(s, rows);
     UNROLL
     for (int m = 0; m < LEFT; m++) {

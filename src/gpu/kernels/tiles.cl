@@ -22,7 +22,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             states[mine] = a;
     }
     GLOBAL uint32_t *counters = (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]);
-    if (!last_to_arrive(counters + o, parts, &flag))
+    if (parts == 1)
+        BARRIER();
+    else if (!last_to_arrive(counters + o, parts, &flag))
         return;
     states = block_fold(exchange_, states, 1, tiles, 0, 1);
     if (THREAD == 0)
