@@ -54,6 +54,7 @@ static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)
 #define COUNT_UP(counter) atomic_inc((volatile __global uint *)(counter))
+#define LOADED()
 #define UNROLL
 #define BOUND(bound, most) (bound)
 #define GUARD(condition) 1

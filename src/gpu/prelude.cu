@@ -78,6 +78,8 @@ static inline float fold_max_f32(float x, float y)
 #define MULHI(a, b) __umulhi(a, b)
 #define FRESH(place) __ldcg(&(place)) /* not from this multiprocessor's own cache */
 #define COUNT_UP(counter) atomicAdd((unsigned *)(counter), 1u)
+/* Loads before it are not moved behind it, next to their use: they are to be in flight together. */
+#define LOADED() asm volatile("" ::: "memory")
 #define UNROLL _Pragma("unroll")
 /* A loop's bound, and the condition in it: unrolled loops need constant bounds, PoCL's barriers no conditions. */
 #define BOUND(bound, most) (most)

@@ -115,13 +115,15 @@ static int columns_applicable(const struct mf_plan *plan)
     return unit;
 }
 
-/* Elements of 8 bytes together along a loop, if all operands inside the reducers have them in step: strides of 0 or 1
- * there, and all other strides and the loop itself in whole vectors (or only one loop, for a vector to end anywhere). */
+/* How many elements, a power of two up to `most`, all operands inside the reducers have together along a loop: strides of
+ * 0 or 1 there, and all other strides and the loop itself in whole vectors. */
 static int vector_along(const struct problem *problem, int loop, int most)
 {
     const struct nest *nest = &problem->memory;
     int64_t n = loop < nest->kept || nest->reduced > 1 ? nest->size[loop] : problem->reduced_total;
-    if (nest->window_count || n % most)
+    while (n % most)
+        most /= 2;
+    if (nest->window_count)
         return 1;
     for (int i = 0; i < problem->input_count; i++) {
         if (!problem->map_uses[i] || nest->in[i][loop] == 0)
@@ -129,8 +131,8 @@ static int vector_along(const struct problem *problem, int loop, int most)
         if (nest->in[i][loop] != 1)
             return 1;
         for (int l = 0; l < nest->kept + nest->reduced; l++)
-            if (l != loop && nest->in[i][l] % most)
-                return 1;
+            while (l != loop && nest->in[i][l] % most)
+                most /= 2;
     }
     return most;
 }
@@ -150,41 +152,78 @@ struct columns_form {
     int vector, held, lane_threads, column_threads, groups, batch;
 };
 
-/* What a sweep of forms on an H200 found best for float32, float64 and float16: 16 bytes a thread and 256 beside each
- * other; as many lanes to a thread as make 32 accumulators; about 8 loads in flight. */
-static struct columns_form columns_form(const struct problem *problem, int64_t wanted_blocks, int64_t tiles)
+/* The block that a vector and a number of threads beside each other give. */
+static struct columns_form make_form(const struct problem *problem, int vector, int beside)
 {
     enum { SHARED_BYTES = 40 << 10, MOST_THREADS = 512 };
-    struct columns_form form;
-    int words = mf_emit_state_words(problem), item = widest_item(problem), last = problem->memory.kept - 1;
-    int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem), row = problem->memory.size[last];
+    int words = mf_emit_state_words(problem);
+    int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
-    form.vector = words > 2 ? 1 : vector_along(problem, last, power_below(16 / item));
-    form.held = clamp(power_below(32 / (form.vector * words)), 1, lanes < 8 ? lanes : 8);
-    int most_beside = form.vector > 1 ? 256 / (form.vector * item) : GPU_WARP;
-    form.column_threads = clamp(mf_power_above((row + form.vector - 1) / form.vector), 1, most_beside);
-    while (form.column_threads > 4 && problem->kept_total / form.vector / form.column_threads * tiles < wanted_blocks)
-        form.column_threads /= 2;
+    struct columns_form form = {.vector = vector, .column_threads = beside, .groups = 1};
+    form.held = clamp(power_below(32 / (vector * words)), 1, lanes < 8 ? lanes : 8);
     form.lane_threads = lanes / form.held;
-    while (form.column_threads * form.lane_threads > MOST_THREADS && form.column_threads > 8)
-        form.column_threads /= 2;
-    while (form.column_threads * form.lane_threads * form.vector * state > SHARED_BYTES && form.lane_threads > 1) {
+    while ((form.column_threads * form.lane_threads * vector * state > SHARED_BYTES ||
+            form.column_threads * form.lane_threads > MOST_THREADS) &&
+           form.lane_threads > 1) {
         form.lane_threads /= 2;
         form.held *= 2;
     }
-    while (form.column_threads * form.lane_threads < GPU_WARP && form.held > 1 && form.lane_threads < lanes) {
+    while (form.column_threads * form.lane_threads < GPU_WARP && form.held > 1) {
         form.lane_threads *= 2;
         form.held /= 2;
     }
-    form.groups = 1;
-    while (form.groups * form.column_threads * form.lane_threads < GPU_WARP)
-        form.groups *= 2;
-    while (form.groups * form.column_threads * form.lane_threads < 256 &&
-           form.groups * form.column_threads * form.vector < problem->kept_total)
+    while (form.groups * form.column_threads * form.lane_threads < GPU_WARP ||
+           (form.groups * form.column_threads * form.lane_threads < 256 &&
+            form.groups * form.column_threads * (int64_t)vector < problem->kept_total / 4096))
         form.groups *= 2;
     int steps = (int)((reduced < TILE ? reduced : TILE) / LANES);
     form.batch = power_below(clamp(8 / form.held, 1, steps < 2 ? 1 : 8));
     return form;
+}
+
+/* The part of the device that blocks of this form keep busy: they come in waves, the last of which may be nearly empty;
+ * accesses of less than 128 bytes cost a little. Registers: the accumulators, as many for what is loaded, and some. */
+static double busy_part(const struct problem *problem, const struct columns_form *form, int64_t tiles,
+                        const struct gpu_limits *limits)
+{
+    int words = mf_emit_state_words(problem), item = widest_item(problem);
+    int threads = form->column_threads * form->lane_threads * form->groups;
+    int registers = form->vector * form->held * (words + (item + 3) / 4 * form->batch) + 16;
+    int64_t columns = (int64_t)form->column_threads * form->groups * form->vector;
+    int64_t blocks = (problem->kept_total + columns - 1) / columns * tiles;
+    int at_once = 65536 / (registers * threads);
+    at_once = clamp(at_once, 1, limits->threads / threads > 0 ? limits->threads / threads : 1);
+    double waves = (double)blocks / ((double)limits->multiprocessors * at_once);
+    double whole = (double)(int64_t)(waves + 0.999999);
+    int bytes = form->column_threads * form->vector * item;
+    return waves / whole * (bytes >= 128 ? 1 : bytes >= 64 ? 0.93 : 0.8);
+}
+
+/* 16 or 8 bytes a thread, 256 to 32 bytes beside each other: what keeps most of the device busy. */
+static struct columns_form columns_form(const struct problem *problem, int64_t tiles, const struct gpu_limits *limits)
+{
+    int item = widest_item(problem), last = problem->memory.kept - 1;
+    int64_t row = problem->memory.size[last];
+    int widest = mf_emit_state_words(problem) > 2 ? 1 : vector_along(problem, last, power_below(16 / item));
+    struct columns_form best = {0, 0, 0, 0, 0, 0};
+    double best_part = -1;
+    for (int vector = widest; vector >= 1 && (vector == widest || vector * item >= 8); vector /= 2)
+        for (int beside = GPU_WARP; beside >= 1; beside /= 2) {
+            int64_t bytes = (int64_t)beside * vector * item;
+            if ((beside - 1) * (int64_t)vector >= row && beside > 1 && bytes > 32)
+                continue;
+            if (bytes > 256 || (bytes < 32 && beside * (int64_t)vector < row))
+                continue;
+            struct columns_form form = make_form(problem, vector, beside);
+            if (form.vector * form.held * mf_emit_state_words(problem) > 64 && vector > 1)
+                continue; /* too many accumulators */
+            double part = busy_part(problem, &form, tiles, limits);
+            if (part > best_part) {
+                best = form;
+                best_part = part;
+            }
+        }
+    return best_part < 0 ? make_form(problem, widest, 1) : best;
 }
 
 static mf_status columns_plan(struct mf_plan *plan)
@@ -193,7 +232,7 @@ static mf_status columns_plan(struct mf_plan *plan)
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
     int64_t wanted = 2 * (int64_t)limits->multiprocessors;
-    const struct columns_form form = columns_form(problem, wanted, tiles);
+    const struct columns_form form = columns_form(problem, tiles, limits);
     int64_t block_columns = (int64_t)form.column_threads * form.groups * form.vector;
     int64_t column_blocks = (problem->kept_total + block_columns - 1) / block_columns;
     int64_t parts = tiles > 1 ? 8 * wanted / column_blocks : 1;
@@ -215,7 +254,8 @@ static mf_status columns_plan(struct mf_plan *plan)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
     mf_text_add(&choice.macros,
-                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define MOST %d\n",
+                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define MOST %d\n"
+                "#define TEAM_VECTOR 1\n",
                 form.column_threads, form.lane_threads, form.held, form.batch, TILE);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each, %lld parts of %lld tiles", (int)block_columns,
@@ -276,28 +316,27 @@ static int rows_applicable(const struct mf_plan *plan)
     return plan->problem.reduced_total <= TILE && no_user_operation(plan);
 }
 
-/* The vector that rows and tiles read along the last reduced loop: 4 elements or one. Rows of one step take up to 16
- * bytes: levels of the tree inside a thread cost no exchange. */
+/* The vector that rows and tiles read along the last reduced loop: 16 bytes, but 4 to 16 elements, or one; rows of one
+ * step have shorter ones too. */
 static int row_vector(const struct problem *problem)
 {
     const struct nest *nest = &problem->memory;
-    int most = 4, last = nest->kept + nest->reduced - 1;
-    if (problem->reduced_total <= LANES && nest->reduced) {
-        most = power_below(clamp(16 / widest_item(problem), 4, 8));
-        while (most > 1 && vector_along(problem, last, most) == 1)
-            most /= 2;
-    }
-    return nest->reduced && problem->reduced_total >= most ? vector_along(problem, last, most) : 1;
+    int item = widest_item(problem), short_rows = problem->reduced_total <= LANES;
+    if (!nest->reduced)
+        return 1;
+    int most = clamp(16 / item, 4, mf_emit_state_words(problem) > 2 ? 4 : short_rows ? 8 : 16);
+    int vector = vector_along(problem, nest->kept + nest->reduced - 1, most);
+    return vector >= 4 || (vector == 2 && problem->reduced_total == 2) ? vector : 1;
 }
 
-/* Steps that a warp reads before it computes: 128 bytes a thread; where elements are needed twice and fit in registers,
+/* Steps that a team reads before it computes: 128 bytes a thread; where elements are needed twice and fit in registers,
  * all steps. */
 static int steps_at_once(const struct problem *problem, int vector)
 {
     int bytes = 0, two_phases = 0;
     int64_t most = problem->reduced_total < TILE ? problem->reduced_total : TILE, steps = (most + LANES - 1) / LANES;
     for (int i = 0; i < problem->input_count; i++)
-        bytes += problem->map_uses[i] ? 4 * mf_dtypes[problem->in_type[i]].size : 0;
+        bytes += problem->map_uses[i] ? (vector > 1 ? vector : 4) * mf_dtypes[problem->in_type[i]].size : 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
         two_phases |= problem->program.reducer[r].kind == RED_LSE;
     if (two_phases && bytes * steps <= 512 && vector > 1)
@@ -320,7 +359,7 @@ static mf_status rows_plan(struct mf_plan *plan)
         width /= held;
     }
     int rows = steps > 1 ? 1 : clamp(power_below(32 / (words * held * (inputs > 1 ? 2 : 1))), 1, vector > 1 ? 8 : width > 4 ? width : 4);
-    const int batch = steps_at_once(problem, vector), threads = batch > 8 ? 128 : 256;
+    const int batch = steps_at_once(problem, vector), threads = batch > 16 ? 128 : 256;
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,
                                 .fold = mf_text_fold_cl,
                                 .threads = threads,
@@ -332,6 +371,7 @@ static mf_status rows_plan(struct mf_plan *plan)
                 "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define MOST %d\n"
                 "#define EXACT %d\n",
                 width, held, rows, steps > 1 ? 2 : 1, batch, steps * LANES, reduced == width * held);
+    mf_text_add(&choice.macros, "#define TEAM_VECTOR %d\n", steps > 1 ? vector : 1);
     snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width, held,
              vector, rows);
     return mf_gpu_make(plan, &choice);
@@ -353,16 +393,19 @@ static mf_status tiles_plan(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
+    struct gpu_choice choice = {.kernel = mf_text_tiles_cl,
+                                .fold = mf_text_fold_cl,
+                                .vector = row_vector(problem),
+                                .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
-    int warps = clamp(mf_power_above(tiles), 1, steps_at_once(problem, row_vector(problem)) > 16 ? 4 : 8);
+    int batch = steps_at_once(problem, choice.vector), team = LANES / (choice.vector > 1 ? choice.vector : 4);
+    choice.threads = clamp(mf_power_above(tiles) * team, GPU_WARP, batch > 16 ? 128 : 256);
+    int teams = choice.threads / team;
     int64_t wanted = 16 * (int64_t)limits->multiprocessors, parts = wanted / problem->kept_total;
-    int64_t most = (tiles + warps - 1) / warps;
+    int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
-    int64_t share = ((tiles + parts - 1) / parts + warps - 1) / warps * warps;
+    int64_t share = ((tiles + parts - 1) / parts + teams - 1) / teams * teams;
     parts = (tiles + share - 1) / share;
-    struct gpu_choice choice = {
-        .kernel = mf_text_tiles_cl, .fold = mf_text_fold_cl, .threads = warps * GPU_WARP, .vector = row_vector(problem),
-        .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     choice.blocks = problem->kept_total * parts;
     choice.own[0] = tiles;
     choice.own[1] = parts;
@@ -370,9 +413,9 @@ static mf_status tiles_plan(struct mf_plan *plan)
     choice.own[3] = mf_levels(tiles);
     choice.workspace_bytes =
         problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t));
-    mf_text_add(&choice.macros, "#define BATCH %d\n#define MOST %d\n", steps_at_once(problem, choice.vector), TILE);
-    snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles, (long long)share,
-             choice.vector);
+    mf_text_add(&choice.macros, "#define BATCH %d\n#define MOST %d\n#define TEAM_VECTOR %d\n", batch, TILE, choice.vector);
+    snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
+             (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);
 }
 

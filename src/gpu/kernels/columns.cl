@@ -25,6 +25,7 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
                     r[u][i] = fetch_vector(T, S, p[u][i], KEPT - 1, vectors);
             }
         }
+    LOADED();
     UNROLL
     for (int u = 0; u < BATCH; u++)
         UNROLL

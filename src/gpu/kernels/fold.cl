@@ -1,12 +1,19 @@
-/* Folds of tiles by warps of 32 threads, four lanes to each. With VECTOR 4 they are neighbours, which one access reads;
- * else lane t + 32 j is thread t's lane j, so that a step's accesses are coalesced whatever the alignment, and the
- * tree's first two levels stay inside a thread. Functions that exchange are called by all threads of a block together. */
-enum { OWN = 4, WARPS = THREADS / WARP, FETCHES = VECTOR == OWN ? 1 : OWN };
+/* Folds of tiles by teams of threads, OWN lanes to each. With TEAM_VECTOR they are neighbours, which one access reads; else
+ * four, of which lane t + 32 j is thread t's lane j, so that a step's accesses are coalesced whatever the alignment, and
+ * the tree's first two levels stay inside a thread. Functions that exchange are called by all threads of a block
+ * together. */
+enum {
+    OWN = TEAM_VECTOR > 1 ? TEAM_VECTOR : 4,
+    TEAM = LANES / OWN,
+    TEAMS = THREADS / TEAM,
+    FETCHES = TEAM_VECTOR > 1 ? 1 : OWN,
+    LEFT_OVER = OWN > TEAM ? OWN / TEAM : 1 /* lanes that a thread still has when each level has halved them */
+};
 
-/* The lane that j is, of thread t. */
+/* The lane that j is, of the team's thread t. */
 static inline int lane_of(int t, int j)
 {
-    return VECTOR == OWN ? t * OWN + j : t + j * WARP;
+    return TEAM_VECTOR > 1 ? t * OWN + j : t + j * TEAM;
 }
 
 /* mine and other, the one of the thread whose number has not this bit first. */
@@ -30,25 +37,43 @@ static inline struct state halved(EXCHANGE_TYPE exchange_, struct state a, struc
     return combine_across(keep, exchange_state(exchange_, give, distance), distance);
 }
 
-/* The halving tree over a warp's lanes; every thread gets the result. */
-static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
+/* The halving tree over a team's lanes; every thread gets the result. */
+static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
 {
-#if VECTOR == 4 && ORDERED
-    /* levels 64 and 32: threads share the four neighbours; 16, 8, 4; then 2 and 1, among those neighbours */
-    struct state low = halved(exchange_, s[0], s[2], WARP / 2), high = halved(exchange_, s[1], s[3], WARP / 2);
-    struct state a = halved(exchange_, low, high, WARP / 4);
+    int own = OWN;
+    if (TEAM_VECTOR == 1 || !ORDERED) { /* the upper levels, or any, inside the thread */
+        UNROLL
+        for (; own > 1; own /= 2)
+            UNROLL
+            for (int j = 0; j < BOUND(own / 2, OWN / 2); j++)
+                if (GUARD(j < own / 2))
+                    s[j] = combine(s[j], s[j + own / 2]);
+    }
+    /* threads share the neighbours at the upper levels ... */
     UNROLL
-    for (int distance = WARP / 8; distance; distance /= 2)
-        a = exchanged_combine(exchange_, a, distance);
-    a = exchanged_combine(exchange_, a, WARP / 2);
-    return exchanged_combine(exchange_, a, WARP / 4);
-#else
-    struct state a = combine(combine(s[0], s[2]), combine(s[1], s[3]));
-    UNROLL
-    for (int distance = WARP / 2; distance; distance /= 2)
-        a = exchanged_combine(exchange_, a, distance);
-    return a;
-#endif
+    for (int distance = TEAM / 2; distance; distance /= 2) {
+        if (own > 1) {
+            own /= 2;
+            UNROLL
+            for (int j = 0; j < BOUND(own, OWN / 2); j++)
+                if (GUARD(j < own))
+                    s[j] = halved(exchange_, s[j], s[j + own], distance);
+        } else {
+            s[0] = exchanged_combine(exchange_, s[0], distance);
+        }
+    }
+    /* ... and are combined at the lower ones, among those neighbours */
+    if (TEAM_VECTOR > 1 && ORDERED) {
+        UNROLL
+        for (int distance = TEAM / 2; distance && distance * OWN >= TEAM; distance /= 2)
+            UNROLL
+            for (int j = 0; j < LEFT_OVER; j++)
+                s[j] = exchanged_combine(exchange_, s[j], distance);
+        UNROLL
+        for (int j = LEFT_OVER / 2; j; j /= 2) /* at most two */
+            s[0] = combine(s[0], s[j]);
+    }
+    return s[0];
 }
 
 /* Both phases of a tile from one reading, where a batch holds it. */
@@ -58,7 +83,7 @@ enum { ONE_READING = TWO_PHASES && BATCH * LANES >= MOST };
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
                          int steps, int vectors, int second, struct lane s[OWN])
 {
-    const int t = THREAD % WARP;
+    const int t = THREAD % TEAM;
     struct raws r[BATCH][FETCHES];
     struct place p[BATCH][FETCHES];
     UNROLL
@@ -73,6 +98,7 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
             }
         }
+    LOADED();
     UNROLL
     for (int phase = 0; phase <= (ONE_READING && steps > 1); phase++)
         UNROLL
@@ -100,14 +126,14 @@ static inline int lane_count(int n, int lane)
 }
 
 /* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors): the lanes. */
-static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
+static inline void team_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
                               struct state s[OWN])
 {
     struct lane l[OWN];
     UNROLL
     for (int j = 0; j < OWN; j++)
         l[j] = empty_lane();
-    if (ONE_READING && (VECTOR == 1 || vectors)) {
+    if (ONE_READING && (TEAM_VECTOR == 1 || vectors)) {
         if (n == MOST)
             batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, l);
         else
@@ -115,7 +141,7 @@ static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start,
     } else {
         NO_UNROLL
         for (int second = 0; second <= TWO_PHASES; second++) {
-            if (VECTOR > 1 && !vectors) { /* rare, so it is short */
+            if (TEAM_VECTOR > 1 && !vectors) { /* rare, so it is short */
                 NO_UNROLL
                 for (int k = 0; k * LANES < n; k++)
                     batch(T, S, start, first, k, n, 0, 1, 0, second, l);
@@ -132,7 +158,7 @@ static inline void warp_lanes(struct tensors T, shape_ptr S, struct place start,
     }
     UNROLL
     for (int j = 0; j < OWN; j++) {
-        const int lane = lane_of(THREAD % WARP, j);
+        const int lane = lane_of(THREAD % TEAM, j);
         s[j] = lane_state(S, l[j], first + lane, lane_count(n, lane));
     }
 }
@@ -144,12 +170,12 @@ enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS }; /* steps of states rea
 static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL struct state *states, int64_t stride,
                                               int64_t n, int64_t column, int64_t columns)
 {
-    const int t = THREAD % WARP;
+    const int t = THREAD % TEAM;
     while (n > 1) {
         const int64_t groups = (n + TILE - 1) / TILE, units = groups * columns;
         GLOBAL struct state *next = states + n * stride;
-        for (int64_t first = 0; first < units; first += WARPS) {
-            const int64_t unit = first + THREAD / WARP, group = unit / columns;
+        for (int64_t first = 0; first < units; first += TEAMS) {
+            const int64_t unit = first + THREAD / TEAM, group = unit / columns;
             GLOBAL struct state *from = states + group * TILE * stride + column + unit % columns;
             const int64_t left = n - group * TILE;
             const int count = unit >= units ? 0 : left < TILE ? (int)left : TILE;
@@ -175,7 +201,7 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
                     for (int j = 0; j < OWN; j++)
                         s[j] = combine(s[j], next[u][j]);
             }
-            struct state a = warp_tree(exchange_, s);
+            struct state a = team_tree(exchange_, s);
             if (t == 0 && unit < units)
                 next[group * stride + column + unit % columns] = a;
         }

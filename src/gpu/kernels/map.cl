@@ -45,6 +45,7 @@ static inline void map_vectors(struct tensors T, shape_ptr S, int64_t first)
         if (o + VECTOR <= S->kept_total)
             load_units(T, S, at[k], o, &u[k]);
     }
+    LOADED();
     UNROLL
     for (int k = 0; k < UNITS; k++) {
         const int64_t o = first + (int64_t)(k * THREADS + THREAD) * VECTOR;

@@ -35,6 +35,7 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
                 r[m][f] = fetch_vector(T, S, p[m][f], LOOPS - 1, vectors);
         }
     }
+    LOADED();
     UNROLL
     for (int m = 0; m < ROWS; m++)
         UNROLL
@@ -69,11 +70,11 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % WARP, lane = t % WIDTH;
-    const int64_t first = (BLOCK * WARPS + THREAD / WARP) * WARP_ROWS + t / WIDTH;
+    const int64_t first = (BLOCK * (THREADS / WARP) + THREAD / WARP) * WARP_ROWS + t / WIDTH;
     struct state s[ROWS][HELD];
-#if STEPS > 1 /* one row a warp */
-    warp_lanes(T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0, s[0]);
-    s[0][0] = warp_tree(exchange_, s[0]);
+#if STEPS > 1 /* one row a team */
+    team_lanes(T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0, s[0]);
+    s[0][0] = team_tree(exchange_, s[0]);
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);
 #else

@@ -1,4 +1,4 @@
-/* Outputs of several tiles. Each warp of a block folds a tile at a time; the tiles of an output belong to p[1] blocks,
+/* Outputs of several tiles. Each team of a block folds a tile at a time; the tiles of an output belong to p[1] blocks,
  * p[2] tiles to each, and the last of them to finish folds the tiles' states.
  *
  * workspace: p[3] states for every output, then a counter for every output. p[0]: tiles of an output. */
@@ -8,16 +8,16 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int t = THREAD % WARP, warp = THREAD / WARP;
+    const int t = THREAD % TEAM, team = THREAD / TEAM;
     const int64_t parts = S->p[1], o = BLOCK / parts, tiles = S->p[0];
     const int64_t first = BLOCK % parts * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
-    for (int64_t tile = first; tile < end; tile += WARPS) {
-        const int64_t mine = tile + warp, left = S->reduced_total - mine * TILE;
+    for (int64_t tile = first; tile < end; tile += TEAMS) {
+        const int64_t mine = tile + team, left = S->reduced_total - mine * TILE;
         struct state s[OWN];
-        warp_lanes(T, S, start, mine * TILE, mine >= end ? 0 : left < TILE ? (int)left : TILE, b.vectors != 0, s);
-        struct state a = warp_tree(exchange_, s);
+        team_lanes(T, S, start, mine * TILE, mine >= end ? 0 : left < TILE ? (int)left : TILE, b.vectors != 0, s);
+        struct state a = team_tree(exchange_, s);
         if (t == 0 && mine < end)
             states[mine] = a;
     }
