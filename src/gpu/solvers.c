@@ -193,7 +193,9 @@ static double busy_part(const struct problem *problem, const struct columns_form
     int64_t blocks = (problem->kept_total + columns - 1) / columns * tiles;
     int at_once = 65536 / (registers * threads);
     at_once = clamp(at_once, 1, limits->threads / threads > 0 ? limits->threads / threads : 1);
-    double waves = (double)blocks / ((double)limits->multiprocessors * at_once);
+    double each = (double)blocks / limits->multiprocessors, waves = each / at_once;
+    if (waves < 1) /* all at once: how evenly they are spread is what counts */
+        waves = each;
     double whole = (double)(int64_t)(waves + 0.999999);
     int bytes = form->column_threads * form->vector * item;
     return waves / whole * (bytes >= 128 ? 1 : bytes >= 64 ? 0.93 : 0.8);
