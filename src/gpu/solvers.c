@@ -152,15 +152,14 @@ struct columns_form {
     int vector, held, lane_threads, column_threads, groups, batch;
 };
 
-/* The block that a vector and a number of threads beside each other give. */
-static struct columns_form make_form(const struct problem *problem, int vector, int beside)
+/* The block that a vector, lanes held by a thread, and threads beside each other give. */
+static struct columns_form make_form(const struct problem *problem, int vector, int held, int beside)
 {
-    enum { SHARED_BYTES = 40 << 10, MOST_THREADS = 512 };
-    int words = mf_emit_state_words(problem);
+    enum { SHARED_BYTES = 40 << 10, MOST_THREADS = 512, LOADED_BYTES = 128 };
     int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
     struct columns_form form = {.vector = vector, .column_threads = beside, .groups = 1};
-    form.held = clamp(power_below(32 / (vector * words)), 1, lanes < 8 ? lanes : 8);
+    form.held = held < lanes ? held : lanes;
     form.lane_threads = lanes / form.held;
     while ((form.column_threads * form.lane_threads * vector * state > SHARED_BYTES ||
             form.column_threads * form.lane_threads > MOST_THREADS) &&
@@ -168,64 +167,64 @@ static struct columns_form make_form(const struct problem *problem, int vector, 
         form.lane_threads /= 2;
         form.held *= 2;
     }
-    while (form.column_threads * form.lane_threads < GPU_WARP && form.held > 1) {
-        form.lane_threads *= 2;
-        form.held /= 2;
-    }
     while (form.groups * form.column_threads * form.lane_threads < GPU_WARP ||
            (form.groups * form.column_threads * form.lane_threads < 256 &&
             form.groups * form.column_threads * (int64_t)vector < problem->kept_total / 4096))
         form.groups *= 2;
-    int steps = (int)((reduced < TILE ? reduced : TILE) / LANES);
-    form.batch = power_below(clamp(8 / form.held, 1, steps < 2 ? 1 : 8));
+    int64_t steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;
+    int most = (int)mf_power_above(steps < 8 ? steps : 8);
+    int item = widest_item(problem) < 4 ? 4 : widest_item(problem); /* elements that are shorter get a register too */
+    form.batch = clamp(power_below(LOADED_BYTES / (form.held * vector * item)), 1, most);
     return form;
 }
 
-/* The part of the device that blocks of this form keep busy: they come in waves, the last of which may be nearly empty;
- * accesses of less than 128 bytes cost a little. Registers: the accumulators, as many for what is loaded, and some. */
-static double busy_part(const struct problem *problem, const struct columns_form *form, int64_t tiles,
-                        const struct gpu_limits *limits)
+/* How good a form is: the part of the device that its blocks keep busy (they come in waves, the last of which may be
+ * nearly empty), times the part of 32 KB that a multiprocessor has in flight; accesses of less than 128 bytes cost a
+ * little. Registers: the accumulators, what is loaded, and some. 0: too many. */
+static double worth_of(const struct problem *problem, const struct columns_form *form, int64_t tiles,
+                       const struct gpu_limits *limits)
 {
     int words = mf_emit_state_words(problem), item = widest_item(problem);
     int threads = form->column_threads * form->lane_threads * form->groups;
-    int registers = form->vector * form->held * (words + (item + 3) / 4 * form->batch) + 16;
+    int loaded = form->vector * form->held * form->batch * item;
+    int registers = form->vector * form->held * (words + form->batch * (item < 4 ? 4 : item) / 4) + 20;
     int64_t columns = (int64_t)form->column_threads * form->groups * form->vector;
     int64_t blocks = (problem->kept_total + columns - 1) / columns * tiles;
-    int at_once = 65536 / (registers * threads);
-    at_once = clamp(at_once, 1, limits->threads / threads > 0 ? limits->threads / threads : 1);
+    if (registers > 160 && form->vector * form->held > 1)
+        return 0;
+    int at_once = clamp(65536 / (registers * threads), 1, clamp(limits->threads / threads, 1, 32));
     double each = (double)blocks / limits->multiprocessors, waves = each / at_once;
-    if (waves < 1) /* all at once: how evenly they are spread is what counts */
-        waves = each;
-    double whole = (double)(int64_t)(waves + 0.999999);
-    int bytes = form->column_threads * form->vector * item;
-    return waves / whole * (bytes >= 128 ? 1 : bytes >= 64 ? 0.93 : 0.8);
+    double busy = waves < 1 ? each : waves; /* all at once: how evenly they are spread is what counts */
+    busy /= (double)(int64_t)(busy + 0.999999);
+    double in_flight = (each < at_once ? each : at_once) * threads * loaded / (32 << 10);
+    int64_t row = problem->memory.size[problem->memory.kept - 1], beside = form->column_threads * (int64_t)form->vector;
+    int64_t bytes = (beside < row ? beside : row) * item;
+    return busy * (in_flight < 1 ? in_flight : 1) * (bytes >= 128 || beside >= row ? 1 : bytes >= 64 ? 0.93 : 0.8);
 }
 
-/* 16 or 8 bytes a thread, 256 to 32 bytes beside each other: what keeps most of the device busy. */
+/* Up to 16 bytes a thread, 256 to 32 bytes beside each other, and the lanes of a thread: the best of these. */
 static struct columns_form columns_form(const struct problem *problem, int64_t tiles, const struct gpu_limits *limits)
 {
     int item = widest_item(problem), last = problem->memory.kept - 1;
-    int64_t row = problem->memory.size[last];
     int widest = mf_emit_state_words(problem) > 2 ? 1 : vector_along(problem, last, power_below(16 / item));
-    struct columns_form best = {0, 0, 0, 0, 0, 0};
-    double best_part = -1;
-    for (int vector = widest; vector >= 1 && (vector == widest || vector * item >= 8); vector /= 2)
-        for (int beside = GPU_WARP; beside >= 1; beside /= 2) {
-            int64_t bytes = (int64_t)beside * vector * item;
-            if ((beside - 1) * (int64_t)vector >= row && beside > 1 && bytes > 32)
-                continue;
-            if (bytes > 256 || (bytes < 32 && beside * (int64_t)vector < row))
-                continue;
-            struct columns_form form = make_form(problem, vector, beside);
-            if (form.vector * form.held * mf_emit_state_words(problem) > 64 && vector > 1)
-                continue; /* too many accumulators */
-            double part = busy_part(problem, &form, tiles, limits);
-            if (part > best_part) {
-                best = form;
-                best_part = part;
+    struct columns_form best = make_form(problem, 1, 1, 8);
+    double best_worth = 0;
+    for (int vector = widest; vector >= 1 && (vector == widest || vector * item >= 4); vector /= 2)
+        for (int beside = GPU_WARP; beside >= 1; beside /= 2)
+            for (int held = 8; held >= 1; held /= 2) {
+                int64_t bytes = (int64_t)beside * vector * item;
+                if (bytes > 256 || (beside > 1 && beside / 2 * (int64_t)vector >= problem->kept_total))
+                    continue;
+                if (bytes < 32 && beside * (int64_t)vector < problem->memory.size[last])
+                    continue;
+                struct columns_form form = make_form(problem, vector, held, beside);
+                double worth = worth_of(problem, &form, tiles, limits);
+                if (worth > best_worth) {
+                    best = form;
+                    best_worth = worth;
+                }
             }
-        }
-    return best_part < 0 ? make_form(problem, widest, 1) : best;
+    return best;
 }
 
 static mf_status columns_plan(struct mf_plan *plan)
@@ -237,7 +236,7 @@ static mf_status columns_plan(struct mf_plan *plan)
     const struct columns_form form = columns_form(problem, tiles, limits);
     int64_t block_columns = (int64_t)form.column_threads * form.groups * form.vector;
     int64_t column_blocks = (problem->kept_total + block_columns - 1) / block_columns;
-    int64_t parts = tiles > 1 ? 8 * wanted / column_blocks : 1;
+    int64_t parts = tiles > 1 ? 16 * wanted / column_blocks : 1;
     parts = parts < 1 ? 1 : parts > tiles ? tiles : parts;
     int64_t share = (tiles + parts - 1) / parts;
     struct gpu_choice choice = {.kernel = mf_text_columns_cl,
@@ -406,7 +405,9 @@ static mf_status tiles_plan(struct mf_plan *plan)
     int64_t wanted = 16 * (int64_t)limits->multiprocessors, parts = wanted / problem->kept_total;
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
-    int64_t share = ((tiles + parts - 1) / parts + teams - 1) / teams * teams;
+    int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
+    if (share > TILE && parts > 1)
+        share = TILE;
     parts = (tiles + share - 1) / share;
     choice.blocks = problem->kept_total * parts;
     choice.own[0] = tiles;
@@ -414,7 +415,8 @@ static mf_status tiles_plan(struct mf_plan *plan)
     choice.own[2] = share;
     choice.own[3] = mf_levels(tiles);
     choice.workspace_bytes =
-        problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t));
+        problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
+                               ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));
     mf_text_add(&choice.macros, "#define BATCH %d\n#define MOST %d\n#define TEAM_VECTOR %d\n", batch, TILE, choice.vector);
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);

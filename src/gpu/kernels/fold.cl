@@ -163,47 +163,66 @@ static inline void team_lanes(struct tensors T, shape_ptr S, struct place start,
     }
 }
 
-enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS }; /* steps of states read together */
+enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS, WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
+
+/* The fold of count <= TILE states, state i at from[i * stride], by a warp: lane t + 32 j is thread t's state j. Levels of
+ * the tree that have nothing to combine are left out. */
+static inline struct state warp_fold(EXCHANGE_TYPE exchange_, GLOBAL struct state *from, int64_t stride, int count)
+{
+    const int t = THREAD % WARP;
+    struct state s[ON_WARP];
+    UNROLL
+    for (int j = 0; j < ON_WARP; j++)
+        s[j] = state_identity();
+    NO_UNROLL
+    for (int k = 0; k * LANES < count; k += AT_ONCE) {
+        struct state next[AT_ONCE][ON_WARP];
+        UNROLL
+        for (int u = 0; u < AT_ONCE; u++)
+            UNROLL
+            for (int j = 0; j < ON_WARP; j++) {
+                const int e = (k + u) * LANES + t + j * WARP;
+                next[u][j] = state_identity();
+                if (e < count)
+                    next[u][j] = load_state(from + e * stride);
+            }
+        UNROLL
+        for (int u = 0; u < AT_ONCE; u++)
+            UNROLL
+            for (int j = 0; j < ON_WARP; j++)
+                if ((k + u) * LANES + j * WARP < count)
+                    s[j] = combine(s[j], next[u][j]);
+    }
+    if (count > 2 * WARP) {
+        s[0] = combine(s[0], s[2]);
+        s[1] = combine(s[1], s[3]);
+    }
+    if (count > WARP)
+        s[0] = combine(s[0], s[1]);
+    NO_UNROLL
+    for (int distance = WARP / 2; distance; distance /= 2) {
+        struct state other = exchange_state(exchange_, s[0], distance);
+        if (distance < count)
+            s[0] = combine_across(s[0], other, distance);
+    }
+    return s[0];
+}
 
 /* The fold of sequences of n states by one block: state i of column c is at states[i * stride + c]; each level's results
  * lie behind its operands, and the last level's are returned. (The contract's tiles of tiles.) */
 static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL struct state *states, int64_t stride,
                                               int64_t n, int64_t column, int64_t columns)
 {
-    const int t = THREAD % TEAM;
     while (n > 1) {
         const int64_t groups = (n + TILE - 1) / TILE, units = groups * columns;
         GLOBAL struct state *next = states + n * stride;
-        for (int64_t first = 0; first < units; first += TEAMS) {
-            const int64_t unit = first + THREAD / TEAM, group = unit / columns;
-            GLOBAL struct state *from = states + group * TILE * stride + column + unit % columns;
-            const int64_t left = n - group * TILE;
+        for (int64_t first = 0; first < units; first += WARPS) {
+            const int64_t unit = first + THREAD / WARP, group = unit / columns, left = n - group * TILE;
+            const int64_t at = column + unit % columns;
             const int count = unit >= units ? 0 : left < TILE ? (int)left : TILE;
-            struct state s[OWN];
-            UNROLL
-            for (int j = 0; j < OWN; j++)
-                s[j] = state_identity();
-            NO_UNROLL
-            for (int k = 0; k * LANES < count; k += AT_ONCE) {
-                struct state next[AT_ONCE][OWN];
-                UNROLL
-                for (int u = 0; u < AT_ONCE; u++)
-                    UNROLL
-                    for (int j = 0; j < OWN; j++) {
-                        const int e = (k + u) * LANES + lane_of(t, j);
-                        next[u][j] = state_identity();
-                        if (e < count)
-                            next[u][j] = load_state(from + e * stride);
-                    }
-                UNROLL
-                for (int u = 0; u < AT_ONCE; u++)
-                    UNROLL
-                    for (int j = 0; j < OWN; j++)
-                        s[j] = combine(s[j], next[u][j]);
-            }
-            struct state a = team_tree(exchange_, s);
-            if (t == 0 && unit < units)
-                next[group * stride + column + unit % columns] = a;
+            struct state a = warp_fold(exchange_, states + group * TILE * stride + at, stride, count);
+            if (THREAD % WARP == 0 && unit < units)
+                next[group * stride + at] = a;
         }
         FENCE();
         BARRIER();

@@ -1,7 +1,8 @@
 /* Outputs of several tiles. Each team of a block folds a tile at a time; the tiles of an output belong to p[1] blocks,
- * p[2] tiles to each, and the last of them to finish folds the tiles' states.
+ * p[2] tiles to each; whoever finishes last folds the tiles' states.
  *
- * workspace: p[3] states for every output, then a counter for every output. p[0]: tiles of an output. */
+ * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
+ * for every output, then for every output a counter for each group, and one. */
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
@@ -21,12 +22,28 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         if (t == 0 && mine < end)
             states[mine] = a;
     }
-    GLOBAL uint32_t *counters = (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]);
-    if (parts == 1)
+    if (parts == 1) {
+        FENCE();
         BARRIER();
-    else if (!last_to_arrive(counters + o, parts, &flag))
-        return;
-    states = block_fold(exchange_, states, 1, tiles, 0, 1);
+        states = block_fold(exchange_, states, 1, tiles, 0, 1);
+    } else {
+        /* the last block of each TILE tiles folds them, the last of these blocks what they made */
+        const int64_t groups = (tiles + TILE - 1) / TILE, group = first / TILE, from = group * TILE;
+        const int64_t count = tiles - from < TILE ? tiles - from : TILE;
+        GLOBAL uint32_t *counters =
+            (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]) + o * (groups + 1);
+        if (!last_to_arrive(counters + group, (count + S->p[2] - 1) / S->p[2], &flag))
+            return;
+        struct state a = warp_fold(exchange_, states + from, 1, THREAD < WARP ? (int)count : 0);
+        if (THREAD == 0)
+            states[tiles + group] = a;
+        states += tiles;
+        if (groups > 1) {
+            if (!last_to_arrive(counters + groups, groups, &flag))
+                return;
+            states = block_fold(exchange_, states, 1, groups, 0, 1);
+        }
+    }
     if (THREAD == 0)
         finish_output(T, S, o, load_state(states), S->reduced_total);
 }
