@@ -263,8 +263,8 @@ void problem_pointers(const struct problem_line *line, const struct problem_memo
         outputs[k] = position_zero(line, memory, MF_MAX_INPUTS + k);
 }
 
-static void tensors(const mf_device *device, const struct problem_line *line, const struct problem_memory *memory, DLTensor *inputs,
-                    DLTensor *outputs)
+static void tensors(const mf_device *device, const struct problem_line *line, const struct problem_memory *memory,
+                    DLTensor *inputs, DLTensor *outputs)
 {
     for (int i = 0; i < line->input_count; i++) {
         inputs[i] = problem_dltensor(&line->tensor[i]);

@@ -31,7 +31,7 @@ static enum finding_kind found(struct run *run, enum finding_kind kind, int devi
     return kind;
 }
 
-/* Whether this solver is one to run: the one asked for, or all; on a GPU, where each is compiled, the automatic choice. */
+/* Whether this solver is one to run: the one asked for, or all; on a GPU, where each is compiled, the automatic one. */
 static int is_wanted(const struct run *run, int device, const char *name)
 {
     const char *only = run->verifier->solver ? run->verifier->solver : run->line->solver[0] ? run->line->solver : NULL;

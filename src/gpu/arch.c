@@ -118,6 +118,6 @@ static mf_status arch_check(struct gpu *gpu, const void *memory, const char *wha
 }
 
 const struct gpu_api mf_gpu_arch = {
-    "sm",         mf_text_prelude_cu, arch_open, arch_close, arch_build, arch_discard, arch_launch, arch_alloc,
-    arch_release, arch_copy,          arch_wait, arch_check,
+    "sm",        mf_text_prelude_cu, arch_open,    arch_close, arch_build, arch_discard,
+    arch_launch, arch_alloc,         arch_release, arch_copy,  arch_wait,  arch_check,
 };

@@ -3,12 +3,10 @@
 #include "emit.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "../scalar.h"
+#include "emit_reducers.h"
 
-static const char *const class_type[] = {"float", "double", "int64_t", "uint64_t"};
-static const char *const class_name[] = {"f32", "f64", "i64", "u64"};
 static const char *const storage[DT_COUNT] = {
 #define DTYPE(name, bytes, code, bits, cls, type) [DT_##name] = #type,
 #include "../dtypes.def"
@@ -54,7 +52,7 @@ static void emit_constant(const struct node *node, struct gpu_text *to)
         mf_text_add(to, "mf_bits_f64(0x%" PRIx64 "ul)", node->value.u64);
         break;
     default:
-        mf_text_add(to, "(%s)0x%" PRIx64 "ul", class_type[node->cls], node->value.u64);
+        mf_text_add(to, "(%s)0x%" PRIx64 "ul", mf_class_type[node->cls], node->value.u64);
     }
 }
 
@@ -69,8 +67,8 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
                       char letter, struct gpu_text *to)
 {
     const struct node *node = &pool->node[i];
-    const char *cls = class_name[node->cls];
-    mf_text_add(to, "    const %s %c%d = ", class_type[node->cls], letter, i);
+    const char *cls = mf_class_name[node->cls];
+    mf_text_add(to, "    const %s %c%d = ", mf_class_type[node->cls], letter, i);
     switch (node->op) {
     case OP_OPERAND:
         mf_text_add(to, "mf_load_%s(r.x%d)", mf_dtypes[problem->in_type[node->index]].name, slots->of[node->index]);
@@ -79,11 +77,12 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
         emit_constant(node, to);
         break;
     case OP_CONVERT:
-        mf_text_add(to, "mf_convert_%s_%s(%c%d)", class_name[pool->node[node->arg[0]].cls], cls, letter, node->arg[0]);
+        mf_text_add(to, "mf_convert_%s_%s(%c%d)", mf_class_name[pool->node[node->arg[0]].cls], cls, letter,
+                    node->arg[0]);
         break;
     case OP_CAST: {
         const char *type = mf_dtypes[node->dtype].name;
-        mf_text_add(to, "mf_load_%s(mf_store_%s_%s(%c%d))", type, type, class_name[pool->node[node->arg[0]].cls],
+        mf_text_add(to, "mf_load_%s(mf_store_%s_%s(%c%d))", type, type, mf_class_name[pool->node[node->arg[0]].cls],
                     letter, node->arg[0]);
         break;
     }
@@ -110,400 +109,6 @@ static void emit_pool(const struct problem *problem, const struct gpu_slots *slo
             emit_node(problem, slots, pool, i, letter, to);
 }
 
-/* ---- reducers ---- */
-
-static int has_kind(const struct problem *problem, enum reducer_kind kind)
-{
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        if (problem->program.reducer[r].kind == kind)
-            return 1;
-    return 0;
-}
-
-/* Whether states count their elements: moments merge by counts, and a window may leave some out. */
-static int has_count(const struct problem *problem)
-{
-    return has_kind(problem, RED_MOMENTS) || (problem->program.reducer_count && problem->memory.window_count);
-}
-
-/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
-static int is_ordered(const struct problem *problem)
-{
-    for (int r = 0; r < problem->program.reducer_count; r++) {
-        const struct reducer *reducer = &problem->program.reducer[r];
-        int rounds = mf_cls_is_float(reducer->cls) && (reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD);
-        if (reducer->kind == RED_MOMENTS || reducer->kind == RED_LSE || (reducer->kind == RED_FOLD && rounds))
-            return 1;
-    }
-    return 0;
-}
-
-static const char *fold_identity(enum fold fold, enum cls cls);
-
-/* fold_min and fold_max: kernels/reducers.cl. */
-static const char *fold_function(enum fold fold)
-{
-    static const char *const names[FOLD_COUNT] = {
-        [FOLD_SUM] = "mf_add", [FOLD_PROD] = "mf_mul", [FOLD_MIN] = "fold_min", [FOLD_MAX] = "fold_max",
-        [FOLD_AND] = "mf_and", [FOLD_OR] = "mf_or",    [FOLD_XOR] = "mf_xor",   [FOLD_ANY] = "fold_max"};
-    return names[fold];
-}
-
-/* Whether a lane of this reducer fits in an int: 32 sums of 16 bits, or no sum at all of 32. The element is then an
- * operand as it is. (64-bit integers take two registers and two or more instructions.) */
-static int is_narrow(const struct problem *problem, int r)
-{
-    const struct reducer *reducer = &problem->program.reducer[r];
-    const struct node *node = &problem->program.map.node[reducer->arg[0]];
-    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64 || node->op != OP_OPERAND || reducer->fold == FOLD_PROD)
-        return 0;
-    enum dtype type = problem->in_type[node->index];
-    if (type == DT_i32)
-        return reducer->fold != FOLD_SUM;
-    return mf_dtypes[type].size <= 2;
-}
-
-static const char *lane_identity(const struct problem *problem, int r)
-{
-    const struct reducer *reducer = &problem->program.reducer[r];
-    if (is_narrow(problem, r) && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX))
-        return reducer->fold == FOLD_MIN ? "INT32_MAX" : "INT32_MIN";
-    return is_narrow(problem, r) && reducer->fold == FOLD_AND ? "-1" : fold_identity(reducer->fold, reducer->cls);
-}
-
-/* The neutral value of a fold as text: the states of no elements. */
-static const char *fold_identity(enum fold fold, enum cls cls)
-{
-    static const char *const infinity[2][2] = {
-        {"mf_bits_f32(0x7f800000u)", "mf_bits_f32(0xff800000u)"},
-        {"mf_bits_f64(0x7ff0000000000000ul)", "mf_bits_f64(0xfff0000000000000ul)"}};
-    int low = fold == FOLD_MAX;
-    if (fold == FOLD_MIN || fold == FOLD_MAX)
-        return mf_cls_is_float(cls) ? infinity[cls == CLS_F64][low]
-               : cls == CLS_I64     ? (low ? "INT64_MIN" : "INT64_MAX")
-                                    : (low ? "0" : "UINT64_MAX");
-    return fold == FOLD_PROD ? "1" : fold == FOLD_AND ? "~(uint64_t)0" : "0";
-}
-
-/* The fields of reducer r, as many as there are: type and name. */
-struct field {
-    const char *type;
-    char name[16];
-};
-
-static int fields_of(const struct problem *problem, int r, struct field *field)
-{
-    const struct reducer *reducer = &problem->program.reducer[r];
-    const char *type = class_type[reducer->cls];
-    static const char *const suffix[][2] = {
-        [RED_FOLD] = {"", NULL}, [RED_MOMENTS] = {"_mean", "_m2"}, [RED_LSE] = {"_m", "_s"}, [RED_ARG] = {"", "_at"}};
-    int n = 0;
-    for (; n < 2 && suffix[reducer->kind][n]; n++) {
-        field[n].type = n && reducer->kind == RED_ARG ? "int64_t" : type;
-        snprintf(field[n].name, sizeof field[n].name, "r%d%s", r, suffix[reducer->kind][n]);
-    }
-    return n;
-}
-
-/* All fields of the state. */
-static int all_fields(const struct problem *problem, struct field *field)
-{
-    int n = 0;
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        n += fields_of(problem, r, field + n);
-    if (has_count(problem) || !n) {
-        field[n].type = "int64_t";
-        snprintf(field[n++].name, sizeof field->name, "n");
-    }
-    return n;
-}
-
-enum { MAX_FIELDS = 2 * MAX_REDUCERS + 1 };
-
-int mf_emit_state_words(const struct problem *problem)
-{
-    struct field field[MAX_FIELDS];
-    int n = all_fields(problem, field), words = 0;
-    for (int i = 0; i < n; i++)
-        words += strcmp(field[i].type, "float") ? 2 : 1;
-    return words;
-}
-
-int64_t mf_emit_state_bytes(const struct problem *problem)
-{
-    return 8 * (int64_t)mf_emit_state_words(problem);
-}
-
-static void emit_empty(const struct reducer *reducer, int r, const char *identity, struct gpu_text *to)
-{
-    if (reducer->kind == RED_FOLD)
-        mf_text_add(to, "    s.r%d = %s;\n", r, identity);
-    else if (reducer->kind == RED_MOMENTS)
-        mf_text_add(to, "    s.r%d_mean = s.r%d_m2 = 0;\n", r, r);
-    else if (reducer->kind == RED_LSE)
-        mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, fold_identity(FOLD_MAX, reducer->cls), r);
-    else
-        mf_text_add(to, "    s.r%d = 0;\n    s.r%d_at = -1;\n", r, r);
-}
-
-static void emit_identity(const struct problem *problem, struct gpu_text *to)
-{
-    const struct program *program = &problem->program;
-    mf_text_append(to, "static inline struct state state_identity(void)\n{\n    struct state s;\n");
-    for (int r = 0; r < program->reducer_count; r++)
-        emit_empty(&program->reducer[r], r, fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
-    if (has_count(problem) || !program->reducer_count)
-        mf_text_append(to, "    s.n = 0;\n");
-    mf_text_append(to, "    return s;\n}\n\n");
-}
-
-/* ---- lanes: states under way, of a chain of single elements ---- */
-
-/* A lane's fields: an argument reducer keeps the step, which is made an index at the end; counts are known unless a
- * window leaves elements out. */
-static void emit_lane(const struct problem *problem, struct gpu_text *to)
-{
-    const struct program *program = &problem->program;
-    mf_text_append(to, "struct lane {\n");
-    for (int r = 0; r < program->reducer_count; r++) {
-        struct field field[2];
-        int n = fields_of(problem, r, field);
-        for (int i = 0; i < n; i++)
-            mf_text_add(to, "    %s %s;\n",
-                        (i && program->reducer[r].kind == RED_ARG) || is_narrow(problem, r) ? "int" : field[i].type,
-                        field[i].name);
-    }
-    mf_text_append(to, "    int n;\n};\n\nstatic inline struct lane empty_lane(void)\n{\n    struct lane s;\n");
-    for (int r = 0; r < program->reducer_count; r++)
-        emit_empty(&program->reducer[r], r, lane_identity(problem, r), to);
-    mf_text_append(to, "    s.n = 0;\n    return s;\n}\n\n");
-}
-
-/* Whether elements come in the order as written, so that of equal ones the first stays. */
-static int in_written_order(const struct nest *nest)
-{
-    int64_t weight = 1;
-    for (int l = nest->kept + nest->reduced - 1; l >= nest->kept; l--) {
-        if (nest->index[l] != weight)
-            return 0;
-        weight *= nest->size[l];
-    }
-    return 1;
-}
-
-static void emit_chain_argument(const struct problem *problem, int r, struct gpu_text *to)
-{
-    const struct reducer *reducer = &problem->program.reducer[r];
-    int less = reducer->fold == FOLD_MIN;
-    if (in_written_order(&problem->memory)) {
-        /* not (x <= best), which a NaN is, unless the best is one already */
-        mf_text_add(to, "    if (present && (before == 0 || (!(x.a%d %s s->r%d) && s->r%d == s->r%d))) {\n", r,
-                    less ? ">=" : "<=", r, r, r);
-    } else {
-        mf_text_add(to,
-                    "    if (present && (before == 0 || better_%s_%s(x.a%d, index_of(S, first + (int64_t)step * LANES), "
-                    "s->r%d,\n            index_of(S, first + (int64_t)s->r%d_at * LANES)))) {\n",
-                    less ? "min" : "max", class_name[reducer->cls], r, r, r);
-    }
-    mf_text_add(to, "        s->r%d = x.a%d;\n        s->r%d_at = step;\n    }\n", r, r, r);
-}
-
-/* One reducer's step in a lane: element x, `before` elements before it in this lane. */
-static void emit_chain_step(const struct problem *problem, int r, struct gpu_text *to)
-{
-    const struct reducer *reducer = &problem->program.reducer[r];
-    const char *cls = class_name[reducer->cls], *type = class_type[reducer->cls];
-    switch (reducer->kind) {
-    case RED_FOLD:
-        if (reducer->fold == FOLD_ANY)
-            mf_text_add(to, "    s->r%d = present && x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
-        else
-            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r, fold_function(reducer->fold),
-                        is_narrow(problem, r) ? "i32" : cls, r, r, lane_identity(problem, r));
-        break;
-    case RED_MOMENTS:
-        mf_text_add(to,
-                    "    {\n        const %s d = before ? x.a%d - s->r%d_mean : 0;\n"
-                    "        const %s mean = before ? s->r%d_mean + d * w.one_%s : x.a%d, m2 = s->r%d_m2 + d * d * w.others_%s;\n"
-                    "        s->r%d_mean = present ? mean : s->r%d_mean;\n"
-                    "        s->r%d_m2 = present ? m2 : s->r%d_m2;\n    }\n",
-                    type, r, r, type, r, cls, r, r, cls, r, r, r, r);
-        break;
-    case RED_LSE:
-        mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n", r, cls, r, r,
-                    fold_identity(FOLD_MAX, reducer->cls));
-        break;
-    default:
-        emit_chain_argument(problem, r, to);
-    }
-}
-
-/* 1 / (n + 1) and n / (n + 1) for n = 0 ... 31, the weights of a chain's elements: divisions are too slow. */
-static void emit_weights(const struct problem *problem, struct gpu_text *to)
-{
-    int wanted[2] = {0, 0};
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        if (problem->program.reducer[r].kind == RED_MOMENTS)
-            wanted[problem->program.reducer[r].cls == CLS_F64] = 1;
-    for (int c = 0; c < 2; c++)
-        for (int others = 0; wanted[c] && others < 2; others++) {
-            mf_text_add(to, "CONSTANT %s weight_%d_%s[%d] = {", class_type[c], others, class_name[c], STEPS);
-            for (int n = 0; n < STEPS; n++) {
-                float f = (float)(others ? n : 1) / (float)(n + 1);
-                double d = (double)(others ? n : 1) / (double)(n + 1);
-                mf_text_add(to, c == 0 ? "%s%.9ef" : "%s%.17e", n ? ", " : "", c == 0 ? (double)f : d);
-            }
-            mf_text_append(to, "};\n");
-        }
-    mf_text_append(to, "struct weights {\n");
-    for (int c = 0; c < 2; c++)
-        if (wanted[c])
-            mf_text_add(to, "    %s one_%s, others_%s;\n", class_type[c], class_name[c], class_name[c]);
-    mf_text_append(to, "    int none;\n};\n\nstatic inline struct weights weights_of(int before)\n{\n    struct weights w;\n"
-                       "    before &= 31;\n");
-    for (int c = 0; c < 2; c++)
-        if (wanted[c])
-            mf_text_add(to, "    w.one_%s = weight_0_%s[before];\n    w.others_%s = weight_1_%s[before];\n",
-                        class_name[c], class_name[c], class_name[c], class_name[c]);
-    mf_text_append(to, "    w.none = before;\n    return w;\n}\n\n");
-}
-
-static void emit_chain(const struct problem *problem, struct gpu_text *to)
-{
-    const struct program *program = &problem->program;
-    emit_weights(problem, to);
-    mf_text_append(to, "static inline void chain(shape_ptr S, struct lane *s, struct element x, int step, int64_t first, "
-                       "struct weights w, int present)\n{\n");
-    mf_text_append(to, problem->memory.window_count ? "    const int before = s->n;\n    s->n += present;\n"
-                                                      "    w = weights_of(before);\n"
-                                                    : "    const int before = step;\n");
-    for (int r = 0; r < program->reducer_count; r++)
-        emit_chain_step(problem, r, to);
-    mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\nstatic inline void chain_second(struct lane *s, struct element x, int present)"
-                       "\n{\n");
-    for (int r = 0; r < program->reducer_count; r++)
-        if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to,
-                        "    {\n        const %s y = mf_exp_below_%s(x.a%d - s->r%d_m);\n"
-                        "        s->r%d_s = s->r%d_s + (present ? y : 0);\n    }\n",
-                        class_type[program->reducer[r].cls], class_name[program->reducer[r].cls], r, r, r, r);
-    mf_text_append(to, "}\n\n");
-}
-
-/* A lane of `count` elements, of which `first` is the number of the first. */
-static void emit_lane_state(const struct problem *problem, struct gpu_text *to)
-{
-    mf_text_append(to, "static inline struct state lane_state(shape_ptr S, struct lane l, int64_t first, int count)\n{\n"
-                       "    struct state s;\n");
-    if (problem->memory.window_count)
-        mf_text_append(to, "    count = l.n;\n");
-    for (int r = 0; r < problem->program.reducer_count; r++) {
-        struct field field[2];
-        int n = fields_of(problem, r, field);
-        for (int i = 0; i < n; i++)
-            if (i && problem->program.reducer[r].kind == RED_ARG)
-                mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANES) : -1;\n",
-                            field[i].name, field[i].name);
-            else if (is_narrow(problem, r))
-                mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
-                            fold_identity(problem->program.reducer[r].fold, CLS_I64));
-            else
-                mf_text_add(to, "    s.%s = l.%s;\n", field[i].name, field[i].name);
-    }
-    if (has_count(problem) || !problem->program.reducer_count)
-        mf_text_append(to, "    s.n = count;\n");
-    mf_text_append(to, "    return s;\n}\n\n");
-}
-
-static void emit_combine_step(const struct problem *problem, int r, struct gpu_text *to)
-{
-    const struct reducer *reducer = &problem->program.reducer[r];
-    const char *cls = class_name[reducer->cls], *type = class_type[reducer->cls];
-    switch (reducer->kind) {
-    case RED_FOLD:
-        mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, fold_function(reducer->fold), cls, r, r);
-        break;
-    case RED_MOMENTS:
-        mf_text_add(to,
-                    "    {\n        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
-                    "        const %s d = b.r%d_mean - a.r%d_mean;\n        const int same = a.n == b.n && a.n <= 4096; /* exact, without dividing */\n"
-                    "        const %s step = d * (same ? (%s)0.5 : nb / n), weight = same ? na * (%s)0.5 : na * nb / n;\n"
-                    "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
-                    "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
-                    "    }\n",
-                    type, type, type, type, type, r, r, type, type, type, r, r, r, r, r, r, r, r, r);
-        break;
-    case RED_LSE:
-        mf_text_add(to,
-                    "    c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
-                    "    c.r%d_s = a.r%d_s * mf_exp_below_%s(a.r%d_m - c.r%d_m) + b.r%d_s * "
-                    "mf_exp_below_%s(b.r%d_m - c.r%d_m);\n",
-                    r, cls, r, r, r, r, cls, r, r, r, cls, r, r);
-        break;
-    default:
-        mf_text_add(to,
-                    "    {\n        const int first = b.r%d_at < 0 || (a.r%d_at >= 0 && "
-                    "better_%s_%s(a.r%d, a.r%d_at, b.r%d, b.r%d_at));\n"
-                    "        c.r%d = first ? a.r%d : b.r%d;\n        c.r%d_at = first ? a.r%d_at : b.r%d_at;\n    }\n",
-                    r, r, reducer->fold == FOLD_MIN ? "min" : "max", cls, r, r, r, r, r, r, r, r, r, r);
-    }
-}
-
-/* Whether (x, at) is better than (y, in): NaN before numbers, then the value, then the smaller index. in < 0: nothing
- * was there yet. */
-static void emit_better(const struct problem *problem, struct gpu_text *to)
-{
-    for (int f = 0; f < 2; f++)
-        for (int c = 0; c <= CLS_U64; c++) {
-            int wanted = 0;
-            for (int r = 0; r < problem->program.reducer_count; r++) {
-                const struct reducer *reducer = &problem->program.reducer[r];
-                wanted |= reducer->kind == RED_ARG && (int)reducer->cls == c &&
-                          (reducer->fold == FOLD_MIN) == (f == 0);
-            }
-            if (!wanted)
-                continue;
-            const char *type = class_type[c];
-            mf_text_add(to,
-                        "static inline int better_%s_%s(%s x, int64_t at, %s y, int64_t in)\n{\n"
-                        "    const int nan_x = x != x, nan_y = y != y, tie = (nan_x && nan_y) || x == y;\n"
-                        "    return in < 0 || (tie ? at < in : nan_x || (!nan_y && x %c y));\n}\n\n",
-                        f ? "max" : "min", class_name[c], type, type, f ? '>' : '<');
-        }
-}
-
-static void emit_states(const struct problem *problem, struct gpu_text *to)
-{
-    struct field field[MAX_FIELDS];
-    int n = all_fields(problem, field);
-    mf_text_append(to, "struct state {\n");
-    for (int i = 0; i < n; i++)
-        mf_text_add(to, "    %s %s;\n", field[i].type, field[i].name);
-    mf_text_append(to, "};\n\n");
-    emit_identity(problem, to);
-    emit_better(problem, to);
-    emit_lane(problem, to);
-    mf_text_append(to, "static inline struct state combine(struct state a, struct state b)\n{\n    struct state c;\n");
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        emit_combine_step(problem, r, to);
-    if (has_count(problem) || !problem->program.reducer_count)
-        mf_text_append(to, "    c.n = a.n + b.n;\n");
-    mf_text_append(to, "    return c;\n}\n\n"
-                       "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
-                       "distance)\n{\n    struct state c;\n");
-    for (int i = 0; i < n; i++)
-        mf_text_add(to, "    EXCHANGE(%s, c.%s, s.%s, distance);\n", field[i].type, field[i].name, field[i].name);
-    mf_text_append(to, "    return c;\n}\n\nstatic inline struct state choose(int first, struct state a, struct state b)"
-                       "\n{\n    struct state c;\n");
-    for (int i = 0; i < n; i++)
-        mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
-    mf_text_append(to, "    return c;\n}\n\nstatic inline struct state load_state(GLOBAL const struct state *s)\n{\n"
-                       "    struct state c;\n");
-    for (int i = 0; i < n; i++)
-        mf_text_add(to, "    c.%s = FRESH(s->%s);\n", field[i].name, field[i].name);
-    mf_text_append(to, "    return c;\n}\n\n");
-}
-
 /* ---- tensors ---- */
 
 static void emit_list(const char *name, const struct gpu_slots *slots, const int *uses, struct gpu_text *to)
@@ -520,7 +125,8 @@ static void emit_strides(const char *name, const struct problem *problem, const 
                          struct gpu_text *to)
 {
     const struct nest *nest = &problem->memory;
-    int count = outputs ? problem->output_count : slots->count, loops = outputs ? nest->kept : nest->kept + nest->reduced;
+    int count = outputs ? problem->output_count : slots->count,
+        loops = outputs ? nest->kept : nest->kept + nest->reduced;
     mf_text_add(to, "static inline int64_t %s_stride(shape_ptr S, int s, int l)\n{\n", name);
     for (int s = 0; s < count; s++)
         for (int l = 0; l < loops; l++) {
@@ -583,14 +189,16 @@ static void emit_map(const struct problem *problem, const struct gpu_slots *slot
     char used[MAX_NODES] = {0};
     mf_text_append(to, "struct element {\n");
     for (int r = 0; r < program->reducer_count; r++) {
-        mf_text_add(to, "    %s a%d;\n", is_narrow(problem, r) ? "int" : class_type[program->reducer[r].cls], r);
+        mf_text_add(to, "    %s a%d;\n", mf_emit_is_narrow(problem, r) ? "int" : mf_class_type[program->reducer[r].cls],
+                    r);
         mark(&program->map, program->reducer[r].arg[0], used);
     }
     mf_text_append(to, "    int none;\n};\n\nstatic inline struct element map_element(struct raw r)\n{\n"
                        "    struct element x;\n");
     emit_pool(problem, slots, &program->map, used, 'v', to);
     for (int r = 0; r < program->reducer_count; r++)
-        mf_text_add(to, "    x.a%d = %sv%d;\n", r, is_narrow(problem, r) ? "(int)" : "", program->reducer[r].arg[0]);
+        mf_text_add(to, "    x.a%d = %sv%d;\n", r, mf_emit_is_narrow(problem, r) ? "(int)" : "",
+                    program->reducer[r].arg[0]);
     mf_text_append(to, "    x.none = 0;\n    return x;\n}\n\n");
 }
 
@@ -614,7 +222,7 @@ static void emit_finish(const struct problem *problem, const struct gpu_slots *s
     emit_pool(problem, slots, &program->finish, used, 'w', to);
     for (int k = 0; k < problem->output_count; k++)
         mf_text_add(to, "    y.y%d = mf_store_%s_%s(w%d);\n", k, mf_dtypes[problem->out_type[k]].name,
-                    class_name[program->finish.node[program->output[k]].cls], program->output[k]);
+                    mf_class_name[program->finish.node[program->output[k]].cls], program->output[k]);
     mf_text_append(to, "    return y;\n}\n\n");
 }
 
@@ -632,13 +240,16 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     enum { HALF = 1 << 30 };
     int wide = problem->kept_total > HALF || problem->reduced_total > HALF;
     mf_text_add(to,
-                "#define INPUTS %d\n#define MAP_INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED %d\n#define LOOPS %d\n"
-                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n#define COMMUTES %d\n#define ORDERED %d\n#define STATE_WORDS %d\n"
+                "#define INPUTS %d\n#define MAP_INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED "
+                "%d\n#define LOOPS %d\n"
+                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n#define "
+                "COMMUTES %d\n#define ORDERED %d\n#define STATE_WORDS %d\n"
                 "#define WIDE %d\n#define ROOM(n) ((n) > 0 ? (n) : 1)\n",
-                slots->count, map_inputs(problem), problem->output_count, nest->kept, nest->reduced, nest->kept + nest->reduced,
-                problem->program.reducer_count ? nest->window_count : 0, has_kind(problem, RED_ARG), has_count(problem),
-                has_kind(problem, RED_LSE), !has_kind(problem, RED_MOMENTS), is_ordered(problem),
-                mf_emit_state_words(problem), wide);
+                slots->count, map_inputs(problem), problem->output_count, nest->kept, nest->reduced,
+                nest->kept + nest->reduced, problem->program.reducer_count ? nest->window_count : 0,
+                mf_emit_has_kind(problem, RED_ARG), mf_emit_has_count(problem), mf_emit_has_kind(problem, RED_LSE),
+                !mf_emit_has_kind(problem, RED_MOMENTS), mf_emit_is_ordered(problem), mf_emit_state_words(problem),
+                wide);
     emit_list("FOR_INPUTS", slots, NULL, to);
     emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
     emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);
@@ -650,7 +261,7 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     emit_raw("raw", slots, problem->map_uses, to);
     emit_raw("raw_finish", slots, problem->finish_uses, to);
     emit_map(problem, slots, to);
-    emit_states(problem, to);
+    mf_emit_states(problem, to);
     emit_finish(problem, slots, to);
 }
 
@@ -658,8 +269,8 @@ void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *
 {
     emit_strides("in", problem, slots, 0, to);
     emit_strides("out", problem, slots, 1, to);
-    if (has_kind(problem, RED_ARG))
+    if (mf_emit_has_kind(problem, RED_ARG))
         mf_text_append(to, "static inline int64_t index_of(shape_ptr S, int64_t e);\n");
-    emit_chain(problem, to);
-    emit_lane_state(problem, to);
+    mf_emit_chain(problem, to);
+    mf_emit_lane_state(problem, to);
 }

@@ -145,10 +145,10 @@ static void fill_shape(const struct problem *problem, const struct gpu_choice *c
 static void assemble(const struct problem *problem, const struct gpu_choice *choice, const struct gpu_plan *gpu,
                      int in_memory, struct gpu_text *to)
 {
-    static const char *const vocabulary[] = {
-        mf_text_elementary_h, mf_text_convert_h,      mf_text_memory_h,  mf_text_ops_h,       "#define BITS 32\n",
-        mf_text_ops_float_inc, "#define BITS 64\n",   mf_text_ops_float_inc, "#define SIGNED 1\n", mf_text_ops_int_inc,
-        "#define SIGNED 0\n",  mf_text_ops_int_inc};
+    static const char *const vocabulary[] = {mf_text_elementary_h, mf_text_convert_h,     mf_text_memory_h,
+                                             mf_text_ops_h,        "#define BITS 32\n",   mf_text_ops_float_inc,
+                                             "#define BITS 64\n",  mf_text_ops_float_inc, "#define SIGNED 1\n",
+                                             mf_text_ops_int_inc,  "#define SIGNED 0\n",  mf_text_ops_int_inc};
     for (size_t i = 0; i < sizeof vocabulary / sizeof *vocabulary; i++)
         mf_text_append(to, vocabulary[i]);
     mf_text_add(to, "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n", choice->threads,
@@ -172,15 +172,16 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     mf_emit_slots(&plan->problem, &gpu->slots);
     fill_shape(&plan->problem, choice, gpu);
     if (gpu->shape_words > GPU_SHAPE_WORDS)
-        return mf_fail(MF_ERROR_UNSUPPORTED, "the fold has %d loops and %d operands, more than a GPU's plan has room for",
+        return mf_fail(MF_ERROR_UNSUPPORTED,
+                       "the fold has %d loops and %d operands, more than a GPU's plan has room for",
                        plan->problem.memory.kept + plan->problem.memory.reduced, gpu->slots.count);
     int64_t shape_bytes = 8 * (int64_t)gpu->shape_words;
     int64_t others = 16 * (gpu->slots.count + plan->problem.output_count) + 64;
     int in_memory = shape_bytes + others > limits->parameters;
     struct gpu_text text = {NULL, 0, 0, 0};
     assemble(&plan->problem, choice, gpu, in_memory, &text);
-    mf_status status = text.failed || choice->macros.failed ? MF_ERROR_MEMORY
-                                                            : get_kernel(device, text.text, &gpu->kernel);
+    mf_status status =
+        text.failed || choice->macros.failed ? MF_ERROR_MEMORY : get_kernel(device, text.text, &gpu->kernel);
     mf_free(text.text);
     MF_TRY(status);
     if (choice->workspace_bytes)

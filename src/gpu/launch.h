@@ -10,8 +10,8 @@ enum { GPU_WARP = 32, GPU_SHAPE_WORDS = 4096, GPU_OWN = 8 };
 
 /* What a solver decides. */
 struct gpu_choice {
-    const char *kernel; /* text of its kernel file */
-    const char *fold;   /* text of kernels/fold.cl where it is used, or null */
+    const char *kernel;               /* text of its kernel file */
+    const char *fold;                 /* text of kernels/fold.cl where it is used, or null */
     int threads, vector, vector_loop; /* elements read together, along this loop */
     int flat;                         /* vectors run over the loops' ends: only bases have to be aligned */
     int64_t blocks;

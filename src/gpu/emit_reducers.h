@@ -1,0 +1,23 @@
+/* The part of a program's text that its reducers make. */
+#ifndef MF_GPU_EMIT_REDUCERS_H
+#define MF_GPU_EMIT_REDUCERS_H
+
+#include "emit.h"
+
+/* By class: the type's name in a kernel, and what names of functions end in. */
+extern const char *const mf_class_type[], *const mf_class_name[];
+
+int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind);
+/* Whether states count their elements: moments merge by counts, and a window may leave some out. */
+int mf_emit_has_count(const struct problem *problem);
+/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
+int mf_emit_is_ordered(const struct problem *problem);
+/* Whether a lane of this reducer is an int, and its element an operand as it is. */
+int mf_emit_is_narrow(const struct problem *problem, int r);
+
+/* struct state and its functions; the functions of lanes that need struct shape; what ends a lane. */
+void mf_emit_states(const struct problem *problem, struct gpu_text *to);
+void mf_emit_chain(const struct problem *problem, struct gpu_text *to);
+void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to);
+
+#endif

@@ -1,0 +1,76 @@
+/* What the solvers ask about a problem before they choose a form for it. */
+#include "form.h"
+
+int mf_gpu_no_callbacks(const struct mf_plan *plan)
+{
+    for (int r = 0; r < plan->problem.program.reducer_count; r++)
+        if (plan->problem.program.reducer[r].kind == RED_USER)
+            return 0;
+    return 1;
+}
+
+int mf_gpu_two_phases(const struct problem *problem)
+{
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == RED_LSE)
+            return 1;
+    return 0;
+}
+
+/* The most bytes of an element inside the reducers. */
+int mf_gpu_widest_item(const struct problem *problem)
+{
+    int item = 1;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i] && mf_dtypes[problem->in_type[i]].size > item)
+            item = mf_dtypes[problem->in_type[i]].size;
+    return item;
+}
+
+/* How many elements, a power of two up to `most`, all operands inside the reducers have together along a loop: strides
+ * of 0 or 1 there, and all other strides and the loop itself in whole vectors. */
+int mf_gpu_vector_along(const struct problem *problem, int loop, int most)
+{
+    const struct nest *nest = &problem->memory;
+    int64_t n = loop < nest->kept || nest->reduced > 1 ? nest->size[loop] : problem->reduced_total;
+    while (n % most)
+        most /= 2;
+    if (nest->window_count)
+        return 1;
+    for (int i = 0; i < problem->input_count; i++) {
+        if (!problem->map_uses[i] || nest->in[i][loop] == 0)
+            continue;
+        if (nest->in[i][loop] != 1)
+            return 1;
+        for (int l = 0; l < nest->kept + nest->reduced; l++)
+            while (l != loop && nest->in[i][l] % most)
+                most /= 2;
+    }
+    return most;
+}
+
+/* The vector that rows and tiles read along the last reduced loop: 16 bytes, but 4 to 16 elements, or one; rows of one
+ * step have shorter ones too. */
+int mf_gpu_row_vector(const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    int item = mf_gpu_widest_item(problem), short_rows = problem->reduced_total <= LANES;
+    if (!nest->reduced)
+        return 1;
+    int most = mf_clamp(16 / item, 4, mf_emit_state_words(problem) > 2 ? 4 : short_rows ? 8 : 16);
+    int vector = mf_gpu_vector_along(problem, nest->kept + nest->reduced - 1, most);
+    return vector >= 4 || (vector == 2 && problem->reduced_total == 2) ? vector : 1;
+}
+
+/* Steps that a team reads before it computes: 128 bytes a thread; where elements are needed twice and fit in registers,
+ * all steps. */
+int mf_gpu_steps_at_once(const struct problem *problem, int vector)
+{
+    int bytes = 0;
+    int64_t most = problem->reduced_total < TILE ? problem->reduced_total : TILE, steps = (most + LANES - 1) / LANES;
+    for (int i = 0; i < problem->input_count; i++)
+        bytes += problem->map_uses[i] ? (vector > 1 ? vector : 4) * mf_dtypes[problem->in_type[i]].size : 0;
+    if (mf_gpu_two_phases(problem) && bytes * steps <= 512 && vector > 1)
+        return (int)steps;
+    return mf_power_below(mf_clamp(128 / (bytes ? bytes : 1), 1, (int)(steps < 8 ? 8 : steps)));
+}

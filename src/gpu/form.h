@@ -1,0 +1,35 @@
+/* What the solvers ask about a problem before they choose a form for it. */
+#ifndef MF_GPU_FORM_H
+#define MF_GPU_FORM_H
+
+#include "launch.h"
+
+/* Whether no reducer is a user's, given as callbacks. */
+int mf_gpu_no_callbacks(const struct mf_plan *plan);
+/* Whether a reducer needs its elements twice. */
+int mf_gpu_two_phases(const struct problem *problem);
+/* The most bytes of an element inside the reducers. */
+int mf_gpu_widest_item(const struct problem *problem);
+/* How many elements, a power of two up to `most`, all operands inside the reducers have together along a loop. */
+int mf_gpu_vector_along(const struct problem *problem, int loop, int most);
+/* The vector that rows and tiles read along the last reduced loop, and the steps that a team reads at once. */
+int mf_gpu_row_vector(const struct problem *problem);
+int mf_gpu_steps_at_once(const struct problem *problem, int vector);
+
+static inline int mf_clamp(int64_t value, int low, int high)
+{
+    return value < low ? low : value > high ? high : (int)value;
+}
+
+/* Greatest power of two that is at most n, or 1. */
+static inline int mf_power_below(int64_t n)
+{
+    int p = 1;
+    while (2 * p <= n)
+        p *= 2;
+    return p;
+}
+
+extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_rows, mf_gpu_tiles;
+
+#endif

@@ -1,0 +1,72 @@
+/* Solver "map" of a GPU: no reducer; outputs in units of 16 bytes (kernels/map.cl). */
+#include <stdio.h>
+
+#include "form.h"
+#include "texts.h"
+
+static int applicable(const struct mf_plan *plan)
+{
+    return !plan->problem.program.reducer_count && !plan->problem.program.uses_count;
+}
+
+/* Whether a tensor's outputs lie one after the other in the outputs' own order. */
+static int is_flat(const struct nest *nest, const int64_t *stride)
+{
+    int64_t step = 1;
+    for (int l = nest->kept - 1; l >= 0; l--) {
+        if (stride[l] != step)
+            return 0;
+        step *= nest->size[l];
+    }
+    return 1;
+}
+
+/* How the kernel reads and writes: whole units of a row, or, where rows are no whole units and outputs are flat, units
+ * of the flat outputs. */
+static void map_form(const struct problem *problem, int item, struct gpu_choice *choice)
+{
+    const struct nest *nest = &problem->memory;
+    int last = nest->kept - 1, slot = 0;
+    choice->vector = 16 / item;
+    choice->vector_loop = last;
+    while (choice->vector > 2 && choice->vector * item > 8 && last >= 0 && nest->size[last] % choice->vector)
+        choice->vector /= 2;
+    choice->flat = last >= 0 && nest->size[last] % choice->vector != 0;
+    for (int k = 0; k < problem->output_count; k++)
+        choice->flat = choice->flat && is_flat(nest, nest->out[k]);
+    if (choice->flat)
+        choice->vector = 16 / item;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i]) {
+            int repeated = 1;
+            for (int l = 0; l < nest->kept; l++)
+                repeated = repeated && nest->in[i][l] == 0;
+            int mode = !choice->flat || repeated ? 0 : is_flat(nest, nest->in[i]) ? 1 : 2;
+            mf_text_add(&choice->macros, "#define MODE_%d %d\n", slot++, mode);
+        }
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    enum { THREADS = 256, UNITS = 4 };
+    const struct problem *problem = &plan->problem;
+    struct gpu_choice choice = {.kernel = mf_text_map_cl, .threads = THREADS};
+    int item = 1;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i] && mf_dtypes[problem->in_type[i]].size > item)
+            item = mf_dtypes[problem->in_type[i]].size;
+    for (int k = 0; k < problem->output_count; k++)
+        if (mf_dtypes[problem->out_type[k]].size > item)
+            item = mf_dtypes[problem->out_type[k]].size;
+    map_form(problem, item, &choice);
+    int64_t unit = (int64_t)THREADS * choice.vector * UNITS;
+    choice.blocks = (problem->kept_total + unit - 1) / unit;
+    mf_text_add(&choice.macros, "#define UNITS %d\n", UNITS);
+    snprintf(choice.text, sizeof choice.text, "vectors of %d outputs%s, %d a thread", choice.vector,
+             choice.flat ? " across rows" : "", UNITS);
+    return mf_gpu_make(plan, &choice);
+}
+
+const struct solver mf_gpu_map = {
+    "map", "outputs in units of 16 bytes", applicable, make, mf_gpu_execute, mf_gpu_print, mf_gpu_forget,
+};

@@ -1,0 +1,56 @@
+/* Solver "rows" of a GPU: outputs of one tile or less (kernels/rows.cl). */
+#include <stdio.h>
+
+#include "form.h"
+#include "texts.h"
+
+static int applicable(const struct mf_plan *plan)
+{
+    return plan->problem.reduced_total <= TILE && mf_gpu_no_callbacks(plan);
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    int words = mf_emit_state_words(problem), inputs = 0;
+    for (int i = 0; i < problem->input_count; i++)
+        inputs += problem->map_uses[i];
+    int64_t reduced = problem->reduced_total;
+    int lanes = (int)mf_power_above(reduced < 1 ? 1 : reduced < LANES ? reduced : LANES);
+    int vector = mf_gpu_row_vector(problem), steps = (int)((reduced + LANES - 1) / LANES);
+    int width = vector > 1 ? (lanes + vector - 1) / vector : mf_clamp(lanes, 1, GPU_WARP),
+        held = vector > 1 ? vector : lanes / width;
+    if (held == 1 && width >= 4) { /* levels inside a thread cost no exchange */
+        held = width >= 16 ? 4 : 2;
+        width /= held;
+    }
+    int rows = steps > 1 ? 1
+                         : mf_clamp(mf_power_below(32 / (words * held * (inputs > 1 ? 2 : 1))), 1,
+                                    vector > 1  ? 8
+                                    : width > 4 ? width
+                                                : 4);
+    const int batch = mf_gpu_steps_at_once(problem, vector), threads = batch > 16 ? 128 : 256;
+    struct gpu_choice choice = {.kernel = mf_text_rows_cl,
+                                .fold = mf_text_fold_cl,
+                                .threads = threads,
+                                .vector = vector,
+                                .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
+    int64_t block_rows = (int64_t)threads / width * rows;
+    choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;
+    mf_text_add(
+        &choice.macros,
+        "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define MOST %d\n"
+        "#define EXACT %d\n",
+        width, held, rows, steps > 1 ? 2 : 1, batch, steps * LANES, reduced == width * held);
+    mf_text_add(&choice.macros, "#define TEAM_VECTOR %d\n", steps > 1 ? vector : 1);
+    snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width,
+             held, vector, rows);
+    return mf_gpu_make(plan, &choice);
+}
+
+const struct solver mf_gpu_rows = {
+    "rows",         "outputs of at most a tile, by a warp or some of its threads",
+    applicable,     make,
+    mf_gpu_execute, mf_gpu_print,
+    mf_gpu_forget,
+};
