@@ -49,15 +49,15 @@ int mf_gpu_vector_along(const struct problem *problem, int loop, int most)
     return most;
 }
 
-/* The vector that rows and tiles read along the last reduced loop: 16 bytes, but 4 to 16 elements, or one; rows of one
- * step have shorter ones too. */
+/* The vector that rows and tiles read along the last reduced loop: 4 elements, or one. Rows of one step have longer and
+ * shorter ones too: levels of the tree inside a thread cost no exchange. */
 int mf_gpu_row_vector(const struct problem *problem)
 {
     const struct nest *nest = &problem->memory;
     int item = mf_gpu_widest_item(problem), short_rows = problem->reduced_total <= LANES;
     if (!nest->reduced)
         return 1;
-    int most = mf_clamp(16 / item, 4, mf_emit_state_words(problem) > 2 ? 4 : short_rows ? 8 : 16);
+    int most = short_rows && mf_emit_state_words(problem) <= 2 ? mf_clamp(16 / item, 4, 8) : 4;
     int vector = mf_gpu_vector_along(problem, nest->kept + nest->reduced - 1, most);
     return vector >= 4 || (vector == 2 && problem->reduced_total == 2) ? vector : 1;
 }
@@ -70,7 +70,8 @@ int mf_gpu_steps_at_once(const struct problem *problem, int vector)
     int64_t most = problem->reduced_total < TILE ? problem->reduced_total : TILE, steps = (most + LANES - 1) / LANES;
     for (int i = 0; i < problem->input_count; i++)
         bytes += problem->map_uses[i] ? (vector > 1 ? vector : 4) * mf_dtypes[problem->in_type[i]].size : 0;
-    if (mf_gpu_two_phases(problem) && bytes * steps <= 512 && vector > 1)
+    int held = (vector > 1 ? vector : 4) * (int)steps; /* elements of a thread, 128 at most in registers */
+    if (mf_gpu_two_phases(problem) && held <= 128 && bytes * steps <= 512 && vector > 1)
         return (int)steps;
-    return mf_power_below(mf_clamp(128 / (bytes ? bytes : 1), 1, (int)(steps < 8 ? 8 : steps)));
+    return mf_power_below(mf_clamp(128 / (bytes < 8 ? 8 : bytes), 1, 8 < steps ? (bytes < 8 ? 16 : 8) : 8));
 }

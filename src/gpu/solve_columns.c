@@ -67,7 +67,7 @@ static double worth_of(const struct problem *problem, const struct columns_form 
     int registers = form->vector * form->held * (words + form->batch * (item < 4 ? 4 : item) / 4) + 20;
     int64_t columns = (int64_t)form->column_threads * form->groups * form->vector;
     int64_t blocks = (problem->kept_total + columns - 1) / columns * tiles;
-    if (registers > 160 && form->vector * form->held > 1)
+    if ((registers > 160 || form->vector * form->held * words > 32) && form->vector * form->held > 1)
         return 0;
     int at_once = mf_clamp(65536 / (registers * threads), 1, mf_clamp(limits->threads / threads, 1, 32));
     double each = (double)blocks / limits->multiprocessors, waves = each / at_once;

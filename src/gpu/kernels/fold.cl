@@ -79,7 +79,8 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 /* Both phases of a tile from one reading, where a batch holds it. */
 enum { ONE_READING = TWO_PHASES && BATCH * LANES >= MOST };
 
-/* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing. */
+/* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there the last
+ * ones before are read, and not used: conditions would keep loads apart. */
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
                          int steps, int vectors, int second, struct lane s[OWN])
 {
@@ -92,8 +93,8 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
         for (int f = 0; f < FETCHES; f++) {
             const int e = (k + u) * LANES + lane_of(t, f);
             r[u][f] = no_elements();
-            if (u < steps && (full || e < n)) {
-                p[u][f] = element_place(S, start, first + e);
+            if (u < steps) {
+                p[u][f] = element_place(S, start, first + (full || e < n ? e : n - OWN / FETCHES));
                 if (inside(S, p[u][f]))
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
             }
@@ -133,26 +134,28 @@ static inline void team_lanes(struct tensors T, shape_ptr S, struct place start,
     UNROLL
     for (int j = 0; j < OWN; j++)
         l[j] = empty_lane();
-    if (ONE_READING && (TEAM_VECTOR == 1 || vectors)) {
-        if (n == MOST)
-            batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, l);
-        else
-            batch(T, S, start, first, 0, n, 0, BATCH, 1, 0, l);
-    } else {
-        NO_UNROLL
-        for (int second = 0; second <= TWO_PHASES; second++) {
-            if (TEAM_VECTOR > 1 && !vectors) { /* rare, so it is short */
-                NO_UNROLL
-                for (int k = 0; k * LANES < n; k++)
-                    batch(T, S, start, first, k, n, 0, 1, 0, second, l);
-            } else if (!ONE_READING && n == TILE) {
-                NO_UNROLL
-                for (int k = 0; k < TILE / LANES; k += BATCH)
-                    batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
-            } else if (!ONE_READING) {
-                NO_UNROLL
-                for (int k = 0; k * LANES < n; k += BATCH)
-                    batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
+    if (n > 0) {
+        if (ONE_READING && (TEAM_VECTOR == 1 || vectors)) {
+            if (n == MOST)
+                batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, l);
+            else
+                batch(T, S, start, first, 0, n, 0, BATCH, 1, 0, l);
+        } else {
+            NO_UNROLL
+            for (int second = 0; second <= TWO_PHASES; second++) {
+                if (TEAM_VECTOR > 1 && !vectors) { /* rare, so it is short */
+                    NO_UNROLL
+                    for (int k = 0; k * LANES < n; k++)
+                        batch(T, S, start, first, k, n, 0, 1, 0, second, l);
+                } else if (!ONE_READING && n == TILE) {
+                    NO_UNROLL
+                    for (int k = 0; k < TILE / LANES; k += BATCH)
+                        batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
+                } else if (!ONE_READING) {
+                    NO_UNROLL
+                    for (int k = 0; k * LANES < n; k += BATCH)
+                        batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
+                }
             }
         }
     }

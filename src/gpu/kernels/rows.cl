@@ -30,8 +30,8 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
         for (int f = 0; f < FETCHED; f++) {
             const int e = row_lane(t, f * VECTOR);
             r[m][f] = no_elements();
-            p[m][f] = element_place(S, start, e);
-            if ((EXACT || e < count) && inside(S, p[m][f]))
+            p[m][f] = element_place(S, start, EXACT || e < count ? e : count - VECTOR);
+            if ((EXACT || count > 0) && inside(S, p[m][f]))
                 r[m][f] = fetch_vector(T, S, p[m][f], LOOPS - 1, vectors);
         }
     }
