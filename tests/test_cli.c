@@ -356,7 +356,7 @@ static void test_verify_command(void)
     expect_part("verify --file - <problems.txt", "2 problems");
     CHECK(run("verify 'ij->i | sum(a) | a=f99[4]'") == 2 && strstr(err_text, "f99"));
     CHECK(run("verify --file none.txt") == 1 && strstr(err_text, "none.txt"));
-    CHECK(run("verify --solver none") == 2 && strstr(err_text, "there is no solver \"none\""));
+    CHECK(run("verify --solver none") == 2 && strstr(err_text, "cpu has no solver \"none\""));
     CHECK(run("verify --count -3") == 2 && strstr(err_text, "--count takes a whole number from 0 on"));
     CHECK(system("echo 'i->i | a' >problems.txt") == 0);
     CHECK(run("verify --file problems.txt") == 1 && strstr(err_text, "problems.txt, problem 1: a problem is"));

@@ -93,5 +93,7 @@ mf_status mf_nvrtc_version(char *text, size_t size);
  * what cannot be read is compiled, what cannot be written is not kept. */
 int mf_cache_find(const char *compiler, const char *text, char **binary, size_t *size);
 void mf_cache_keep(const char *compiler, const char *text, const char *binary, size_t size);
+/* The folder's path; 0 when there is to be no cache. */
+int mf_cache_folder(char *path, size_t size);
 
 #endif
