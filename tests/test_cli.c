@@ -364,7 +364,7 @@ static void test_verify_command(void)
 
 static void test_other(void)
 {
-    static const char *const names[] = {"run", "plan", "verify", "bench", "demo", "info"};
+    static const char *const names[] = {"run", "plan", "verify", "bench", "demo", "info", "warm"};
     expect_part("info", "\nreducers      sum prod");
     expect_part("info --device cpu:1", "cpu: 1 thread");
     expect_error("info --device none", 1, "there is no device \"none\"");
@@ -378,7 +378,7 @@ static void test_other(void)
     expect_part("--help", "modefold run 'ij->i' 'sum(a)' x.npy");
     expect_error("fold", 2, "there is no subcommand \"fold\"");
     CHECK(run("") == 2);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         char arguments[64], start[64];
         snprintf(arguments, sizeof arguments, "%s --help", names[i]);
         snprintf(start, sizeof start, "modefold %s ", names[i]);
