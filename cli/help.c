@@ -99,13 +99,18 @@ static const char bench[] =
     "  --bytes N      the same in bytes\n"
     "  --seconds T    for each row (0.5)\n"
     "  --threads N    --solver NAME   --device NAME   as for run\n"
-    "  --limit KIND   same (as many bytes read and as many written), read or copy (as many in all)\n"
+    "  --limit KIND   same (as many bytes read and as many written), read or copy (as many in all);\n"
+    "                 on a GPU copy or none\n"
     "  --json\n"
     "\n"
     "Medians after a warm-up. GB/s counts every byte read or written once. The limit is a plain read with\n"
     "the widest vectors; where more than 1 % of the bytes are written, the best plain copy, with a read or\n"
     "fill of what is left over. It is measured in turns with the fold, and the ratio is the median of each\n"
-    "pair's. The row of calls shows the time of one mf_fold call.\n";
+    "pair's. The row of calls shows the time of one mf_fold call.\n"
+    "\n"
+    "On a GPU a time is that of a batch, 20 ms at least, until the device has done it; caches are not emptied.\n"
+    "What its memory can do at best is not measured: there is no ratio. With --limit copy it is the ratio to\n"
+    "the library's own copy, the map \"a\". The row of calls shows how often calls can follow each other.\n";
 
 static const char demo[] =
     "modefold demo [--threads N]\n"
