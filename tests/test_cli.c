@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "gpu_test.h"
 
 enum { TEXT = 1 << 16 };
 
@@ -388,6 +388,62 @@ static void test_other(void)
     }
 }
 
+/* ---- GPUs ---- */
+
+static void test_gpu(void)
+{
+    expect_part("info", "\nGPUs          cuda:0");
+    expect_part("info", "\non a GPU      map ");
+    if (run("info --device opencl:0")) {
+        expect_error("info --device opencl:0", 1, "OpenCL");
+        check_skip("the command on opencl:0", err_text);
+        return;
+    }
+    expect("run --device opencl:0 'ij->i' 'sum(a); argmax(a)' x.npy", "sum(a)\n[ 6. 15.]\n\nargmax(a)\n[2 2]\n");
+    expect("run --device opencl:0 'ij->i' 'sum(a)' fortran.npy", "[ 6. 15.]\n");
+    expect("run --device opencl:0 'ij->i' 'sum(a)' big_endian.npy", "[ 6. 15.]\n");
+    expect("run --device opencl:0 'ij->j' 'sum(a)' empty.npy", "[0. 0. 0.]\n");
+    expect("run --device opencl:0 'ij->ij' 'a*2' x.npy -o there.npy", "");
+    expect("run 'ij->' 'sum(a)' there.npy", "42.\n");
+    expect_json("run --device opencl:0 'ij->i' 'sum(a)' x.npy --json", "\"device\": \"opencl:0: ");
+    expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver outer", 1,
+                 "there is no solver \"outer\"; there are map columns rows tiles");
+    expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver map", 1, "solver map does not apply");
+    expect_error("run --device opencl:0 'ij->j' 'mean(a)' empty.npy", 1, "mean of no elements");
+    expect_error("run --device opencl:200 'ij->j' 'mean(a)' x.npy", 1, "there is no OpenCL device 200");
+    expect_part("plan --device opencl:0 'ij->i' 'sum(a)' a=f32[10,20] o=f32[10]", "solver rows");
+    expect_part("plan --device opencl:0 'ij->i' 'sum(a)' x.npy", "solver ");
+    expect_part("verify --device opencl:0 'ij->i | sum(a) | a=f32[10,20]'", "automatic choice 1\n");
+    expect_part("verify --device opencl:0 --solver rows 'ij->i | sum(a) | a=f32[10,20]'", "reference: rows 1\n");
+    CHECK(run("verify --device opencl:0 --solver outer") == 2 && strstr(err_text, "opencl:0 has no solver \"outer\""));
+    expect_part("bench --device opencl:0 --seconds 0 'ij->i | sum(a) | a=f32[10,20]'", " -      -  -             rows");
+    expect_json("bench --device opencl:0 --seconds 0 --json 'ij->i | sum(a) | a=f32[10,20]'", "\"ratio\": null");
+    expect_json("bench --device opencl:0 --seconds 0 --json --limit copy 'ij->i | sum(a) | a=f32[10,20]'",
+                "\"limit\": \"own copy\"");
+    CHECK(run("bench --device opencl:0 --limit read") == 2 && strstr(err_text, "on a GPU the only limit is copy"));
+}
+
+static void test_warm(void)
+{
+    expect_error("warm", 2, "warm needs --arch");
+    if (run("info --device sm:90")) {
+        expect_error("warm --arch sm_90", 1, "NVRTC");
+        check_skip("modefold warm", err_text);
+        return;
+    }
+    expect_error("warm --arch sm_90,ninety", 2, "--arch takes architectures like sm_90,sm_100");
+    expect_error("warm --arch sm_13", 1, "does not compile for sm_13");
+    expect_part("warm --arch 90 'ij->i' 'sum(a)' a=f32[30,40]", "1 kernel for 1 architecture, ");
+    expect_part("warm --arch sm_90,sm_80 'ij->i | sum(a) | a=f32[30,40]' 'ij->i | sum(a) | a=f32[50,40]'",
+                "2 kernels for 2 architectures, ");
+    CHECK(system("test $(ls \"$MODEFOLD_CACHE\" | wc -l) -ge 2") == 0);
+    CHECK(run("warm --arch sm_90 'ij->i | sum(a | a=f32[3,4]' 'i->i | a | a=f32[3]'") == 1 &&
+          strstr(err_text, "expected ','") &&
+          strstr(out_text, "1 kernel for 1 architecture, 0 spilled, 1 problem failed"));
+    setenv("MODEFOLD_CACHE", "off", 1);
+    CHECK(run("warm --strict --arch sm_90 'i->i | a | a=f32[3]'") == 1 && strstr(err_text, "switches the cache off"));
+}
+
 int main(void)
 {
     const char *temporary = getenv("TMPDIR");
@@ -400,7 +456,7 @@ int main(void)
         perror(folder);
         return 1;
     }
-    unsetenv("MODEFOLD_SOLVER");
+    gpu_test_environment("kernels");
     write_files();
     test_run();
     test_files();
@@ -409,6 +465,8 @@ int main(void)
     test_plan();
     test_verify_command();
     test_other();
+    test_gpu();
+    test_warm();
     char line[300];
     snprintf(line, sizeof line, "rm -rf '%s'", folder);
     CHECK(chdir("/") == 0 && system(line) == 0);
