@@ -49,17 +49,17 @@ MF_API int mf_version(void);
 
 typedef enum mf_status {
     MF_OK = 0,
-    MF_ERROR_ARGUMENT = 1,    /* a null pointer, an unknown name, an option out of range */
-    MF_ERROR_MODES = 2,       /* the modes string does not parse or contradicts itself */
-    MF_ERROR_EXPRESSION = 3,  /* the expression does not parse or does not fit the modes */
-    MF_ERROR_SHAPE = 4,       /* sizes that disagree, a rank that does not fit, a window that leaves its tensor */
-    MF_ERROR_TYPE = 5,        /* an element type that is unknown or does not fit the operation */
-    MF_ERROR_OVERLAP = 6,     /* an output overlaps an input, another output or itself */
-    MF_ERROR_EMPTY = 7,       /* empty reduced modes and no identity (mean, argmax, min of integers ...) */
-    MF_ERROR_OVERFLOW = 8,    /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
-    MF_ERROR_MEMORY = 9,      /* an allocation failed */
+    MF_ERROR_ARGUMENT = 1,   /* a null pointer, an unknown name, an option out of range */
+    MF_ERROR_MODES = 2,      /* the modes string does not parse or contradicts itself */
+    MF_ERROR_EXPRESSION = 3, /* the expression does not parse or does not fit the modes */
+    MF_ERROR_SHAPE = 4,      /* sizes that disagree, a rank that does not fit, a window that leaves its tensor */
+    MF_ERROR_TYPE = 5,       /* an element type that is unknown or does not fit the operation */
+    MF_ERROR_OVERLAP = 6,    /* an output overlaps an input, another output or itself */
+    MF_ERROR_EMPTY = 7,      /* empty reduced modes and no identity (mean, argmax, min of integers ...) */
+    MF_ERROR_OVERFLOW = 8,   /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
+    MF_ERROR_MEMORY = 9,     /* an allocation failed */
     MF_ERROR_UNSUPPORTED = 10, /* right, but not on this device, solver or build */
-    MF_ERROR_DEVICE = 11      /* a GPU, its driver or its compiler is not there, or failed */
+    MF_ERROR_DEVICE = 11       /* a GPU, its driver or its compiler is not there, or failed */
 } mf_status;
 
 /* The status's name, "MF_ERROR_SHAPE" for instance; never null. */
@@ -150,16 +150,16 @@ MF_API const char *mf_device_describe(const mf_device *device);
 /* DLPack's type of the device's memory: 1 the CPU, 2 CUDA, 4 OpenCL. */
 MF_API int mf_device_kind(const mf_device *device);
 
-/* Memory for programs without an allocator of their own: zeroed; a device pointer on CUDA, a cl_mem on OpenCL. write and
- * read copy from and to the CPU's memory, `offset` bytes into it, after the work of the device's own stream, and have
- * finished when they return. */
+/* Memory for programs without an allocator of their own: zeroed; a device pointer on CUDA, a cl_mem on OpenCL. write
+ * and read copy from and to the CPU's memory, `offset` bytes into it, after the work of the device's own stream, and
+ * have finished when they return. */
 MF_API mf_status mf_memory_create(mf_device *device, int64_t bytes, void **memory);
 MF_API void mf_memory_destroy(mf_device *device, void *memory);
 MF_API mf_status mf_memory_write(mf_device *device, void *memory, int64_t offset, const void *from, int64_t bytes);
 MF_API mf_status mf_memory_read(mf_device *device, const void *memory, int64_t offset, void *to, int64_t bytes);
 
-/* Waits until all folds put into the stream are done (null: the device's own), and says what went wrong in them. Nothing
- * to do on the CPU. */
+/* Waits until all folds put into the stream are done (null: the device's own), and says what went wrong in them.
+ * Nothing to do on the CPU. */
 MF_API mf_status mf_device_wait(mf_device *device, void *stream);
 
 /* ---- 4. One call ---------------------------------------------------------------------------------------------- */
@@ -238,8 +238,8 @@ MF_API mf_status mf_plan_create(mf_device *device, const char *modes, const char
  * Element pointers must be aligned to their type. */
 MF_API mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs, void *const *outputs, void *stream);
 
-/* The same for tensors of the planned layout, of which data and byte_offset are looked at: the way to run a plan on part
- * of a cl_mem. */
+/* The same for tensors of the planned layout, of which data and byte_offset are looked at: the way to run a plan on
+ * part of a cl_mem. */
 MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *inputs, const DLTensor *outputs,
                                          void *stream);
 

@@ -219,7 +219,8 @@ static void find_limits(struct gpu *gpu)
         *platform = 0;
     const char *more = getenv("MODEFOLD_OPENCL_OPTIONS"); /* such as -cl-opt-disable, to compile faster */
     snprintf(gpu->options, sizeof gpu->options, "%s %.160s", always, more ? more : "");
-    snprintf(gpu->key, sizeof gpu->key, "%s | %s | %s | %s | %s", platform, version, driver, limits->name, gpu->options);
+    snprintf(gpu->key, sizeof gpu->key, "%s | %s | %s | %s | %s", platform, version, driver, limits->name,
+             gpu->options);
     snprintf(limits->compiler, sizeof limits->compiler, "%.60s, driver %.40s", version, driver);
     limits->multiprocessors = (int)device_number(gpu->device, DEVICE_MAX_COMPUTE_UNITS, sizeof(cl_uint));
     /* OpenCL does not tell how many groups are resident; one of the largest size is */
