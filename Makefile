@@ -13,7 +13,7 @@ ifneq ($(origin CC),default)
 COMPILER = -DCMAKE_C_COMPILER=$(CC)
 endif
 
-.PHONY: all build demo check test lint bench fuzz install deps clean help
+.PHONY: all build demo check test lint bench fuzz install deps clean help gpu-check gpu-bench
 
 all: build
 
@@ -24,6 +24,8 @@ help:
 	@echo 'make test             build and run the tests of $(RELEASE)'
 	@echo 'make lint             sizes, formatting, cppcheck'
 	@echo 'make bench            build and run the benchmarks (BENCH=kernels for one)'
+	@echo 'make gpu-check        all tests of the GPU there is, and GPU_COUNT=20000 random problems on it'
+	@echo 'make gpu-bench        the table of the GPU there is, into bench/results/ (needs PyTorch and CuPy)'
 	@echo 'make fuzz SECONDS=600 fuzz for so long, all targets together'
 	@echo 'make install          install into PREFIX (/usr/local); DESTDIR is honoured'
 	@echo 'make deps             install the packages that make check wants'
@@ -57,6 +59,12 @@ lint:
 bench: $(RELEASE)/Makefile
 	@$(CMAKE) --build $(RELEASE) -j $(JOBS) --target benches
 	@for bench in $(RELEASE)/bench/bench_$(BENCH); do "$$bench" || exit 1; done
+
+gpu-check: build
+	@JOBS=$(JOBS) tools/gpu-check.sh $(RELEASE)
+
+gpu-bench: build
+	@tools/gpu-bench.sh $(RELEASE)/libmodefold.so $(GPU_BENCH)
 
 fuzz:
 	@tools/run-tests.sh fuzz $(SECONDS)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bench_device.h"
 #include "commands.h"
 #include "fold_files.h"
 #include "limit.h"
@@ -37,28 +38,27 @@ struct job {
     int device_threads;
     struct progress progress;
     struct problem_line line;
+    struct device_times device_times;
     double fold_time[MOST_RUNS], limit_time[MOST_RUNS], ratio[MOST_RUNS];
 };
 
 /* What was measured of one problem. */
 struct result {
-    double fold, limit;   /* medians, seconds */
+    double fold, limit;   /* medians, seconds; a limit of 0: none was measured */
     double ratio;         /* median of limit / fold of neighbouring runs */
     double read, written; /* bytes */
     int runs;
     char solver[32], limit_what[32];
 };
 
-static int by_value(const void *a, const void *b)
+static int on_gpu(const struct job *job)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    return mf_device_kind(job->device) != kDLCPU;
 }
 
-static double median(double *values, int count)
+static int is_gpu_copy(const struct job *job)
 {
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return count % 2 ? values[count / 2] : 0.5 * (values[count / 2 - 1] + values[count / 2]);
+    return on_gpu(job) && !job->one_shot && !strcmp(job->limit, "copy");
 }
 
 static void count_bytes(const struct problem_line *line, struct result *result)
@@ -118,12 +118,48 @@ static int measure(struct job *job, const mf_plan *plan, const struct problem_me
         n++;
     }
     result->runs = n;
-    result->fold = median(job->fold_time, n);
-    result->limit = median(job->limit_time, n);
-    result->ratio = median(job->ratio, n);
+    result->fold = median_of(job->fold_time, n);
+    result->limit = median_of(job->limit_time, n);
+    result->ratio = median_of(job->ratio, n);
     snprintf(result->limit_what, sizeof result->limit_what, "%s", limit_what(limit));
-    snprintf(result->solver, sizeof result->solver, "%s", mf_plan_solver(plan));
     return 0;
+}
+
+/* On a GPU: what its memory can do at best is not measured, but with --limit copy what the library's own copy does. */
+static int measure_on_gpu(struct job *job, const mf_plan *plan, const struct problem_memory *memory,
+                          struct result *result)
+{
+    struct problem_there there;
+    double copy_bytes = is_gpu_copy(job) ? result->read + result->written : 0;
+    if (problem_there_make(job->device, &job->line, memory, &there) != MF_OK)
+        return complain_library();
+    mf_status status =
+        device_measure(&job->line, &there, plan, job->one_shot, job->seconds, copy_bytes, &job->device_times);
+    problem_there_free(&there);
+    if (status != MF_OK)
+        return complain_library();
+    result->runs = job->device_times.runs;
+    result->fold = job->device_times.fold;
+    result->limit = job->device_times.copy;
+    result->ratio = job->device_times.ratio;
+    snprintf(result->limit_what, sizeof result->limit_what, "%s", copy_bytes > 0 ? "own copy" : "-");
+    return 0;
+}
+
+static int measure_beside_limit(struct job *job, const mf_plan *plan, const struct problem_memory *memory,
+                                struct result *result)
+{
+    double reads = result->read, writes = result->written, all = reads + writes;
+    if (strcmp(job->limit, "same") != 0) { /* a plain read, or copy, of as many bytes */
+        writes = job->limit[0] == 'r' ? 0 : all / 2;
+        reads = all - writes;
+    }
+    struct limit *limit = limit_open(job->device_threads, (size_t)reads, (size_t)writes);
+    if (!limit)
+        return complain(1, "out of memory: %.0f bytes are needed once more for the limit", all);
+    int status = measure(job, plan, memory, limit, result);
+    limit_close(limit);
+    return status;
 }
 
 static int measure_line(struct job *job, struct result *result)
@@ -131,7 +167,6 @@ static int measure_line(struct job *job, struct result *result)
     struct problem_memory memory;
     char error[512];
     mf_plan *plan = NULL;
-    int status = 0;
     memset(result, 0, sizeof *result);
     if (problem_plan(job->device, &job->line, job->solver, 0, &plan) != MF_OK)
         return complain_library();
@@ -140,18 +175,9 @@ static int measure_line(struct job *job, struct result *result)
         return complain(1, "%s", error);
     }
     count_bytes(&job->line, result);
-    double reads = result->read, writes = result->written, all = reads + writes;
-    if (strcmp(job->limit, "same") != 0) { /* a plain read, or copy, of as many bytes */
-        writes = job->limit[0] == 'r' ? 0 : all / 2;
-        reads = all - writes;
-    }
-    struct limit *limit = limit_open(job->device_threads, (size_t)reads, (size_t)writes);
-    if (limit)
-        status = measure(job, plan, &memory, limit, result);
-    else
-        status =
-            complain(1, "out of memory: %.0f bytes are needed once more for the limit", result->read + result->written);
-    limit_close(limit);
+    snprintf(result->solver, sizeof result->solver, "%s", mf_plan_solver(plan));
+    int status =
+        on_gpu(job) ? measure_on_gpu(job, plan, &memory, result) : measure_beside_limit(job, plan, &memory, result);
     problem_memory_free(&memory);
     mf_plan_destroy(plan);
     return status;
@@ -176,8 +202,10 @@ static void put_header(const struct job *job)
 {
     if (job->json)
         return;
-    printf("%s; medians; GB/s of everything read and written once; the limit is plain loops over as many bytes\n",
-           mf_device_describe(job->device));
+    printf("%s; medians; GB/s of everything read and written once; %s\n", mf_device_describe(job->device),
+           !on_gpu(job)                  ? "the limit is plain loops over as many bytes"
+           : !strcmp(job->limit, "copy") ? "own copy is the library's map \"a\" over as many bytes"
+                                         : "batches of at least 20 ms, caches as they are");
     printf("%-12s %-7s %-26s %-26s %10s %8s %8s %6s  %-13s %s\n", "row", "type", "modes", "shapes", "time", "GB/s",
            "limit", "ratio", "limit is", "solver");
 }
@@ -203,6 +231,8 @@ static void put_result(struct job *job, const char *name, const struct result *r
                time);
         if (job->one_shot) /* a call's own cost: memory has no part in it */
             printf(" %8s %8s %6s  %-13s %s\n", "-", "-", "-", "-", r->solver);
+        else if (!r->limit)
+            printf(" %8.2f %8s %6s  %-13s %s\n", bytes / r->fold * 1e-9, "-", "-", "-", r->solver);
         else
             printf(" %8.2f %8.2f %6.2f  %-13s %s\n", bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio,
                    r->limit_what, r->solver);
@@ -213,10 +243,16 @@ static void put_result(struct job *job, const char *name, const struct result *r
     show_json_text(stdout, name);
     printf(", \"type\": \"%s\", \"problem\": ", mf_type_name(job->line.tensor[0].dtype));
     show_json_text(stdout, problem_print(&job->line, text, sizeof text));
-    printf(", \"seconds\": %.9f, \"gb_per_second\": %.3f, \"limit_gb_per_second\": %.3f, \"ratio\": %.4f, "
-           "\"limit\": \"%s\", \"bytes\": %.0f, \"runs\": %d, \"solver\": \"%s\", \"threads\": %d}",
-           r->fold, bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio, r->limit_what, bytes, r->runs, r->solver,
-           job->device_threads);
+    printf(", \"seconds\": %.9f, \"gb_per_second\": %.3f, ", r->fold, bytes / r->fold * 1e-9);
+    if (r->limit)
+        printf("\"limit_gb_per_second\": %.3f, \"ratio\": %.4f, \"limit\": \"%s\", ", bytes / r->limit * 1e-9, r->ratio,
+               r->limit_what);
+    else
+        printf("\"limit_gb_per_second\": null, \"ratio\": null, \"limit\": null, ");
+    printf("\"bytes\": %.0f, \"runs\": %d, \"solver\": \"%s\", \"threads\": %d, \"device\": ", bytes, r->runs,
+           r->solver, job->device_threads);
+    show_json_text(stdout, mf_device_describe(job->device));
+    printf("}");
     fflush(stdout);
 }
 
@@ -331,13 +367,12 @@ static int bench(struct job *job, const struct option_list *problems)
 int command_bench(int argc, char **argv)
 {
     struct option_list problems = {0};
-    const char *device = NULL;
+    const char *device = NULL, *limit = NULL;
     struct job *job = calloc(1, sizeof *job);
     if (!job)
         return complain(1, "out of memory");
     job->rows = "all";
     job->types = "f32";
-    job->limit = "same";
     job->seconds = 0.5;
     job->elements = STANDARD_ELEMENTS;
     const struct option_spec specs[] = {
@@ -349,11 +384,12 @@ int command_bench(int argc, char **argv)
         {"seconds", OPTION_REAL, &job->seconds},
         {"solver", OPTION_TEXT, &job->solver},
         {"device", OPTION_TEXT, &device},
-        {"limit", OPTION_TEXT, &job->limit},
+        {"limit", OPTION_TEXT, &limit},
         {"json", OPTION_FLAG, &job->json},
         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &problems);
+    job->limit = limit ? limit : "same";
     if (!status && job->elements > (int64_t)1 << 40)
         status = complain(2, "--elements is more than 2^40");
     if (!status && strcmp(job->limit, "same") != 0 && strcmp(job->limit, "read") != 0 &&
@@ -361,6 +397,8 @@ int command_bench(int argc, char **argv)
         status = complain(2, "--limit takes same, read or copy, not \"%s\"", job->limit);
     if (!status)
         status = device_open(device, job->threads, &job->device);
+    if (!status && on_gpu(job) && limit && strcmp(job->limit, "copy") != 0)
+        status = complain(2, "on a GPU the only limit is copy, the library's own, not \"%s\"", job->limit);
     if (!status) {
         job->device_threads = 1;
         sscanf(mf_device_describe(job->device), "cpu: %d", &job->device_threads);

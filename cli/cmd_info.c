@@ -54,12 +54,37 @@ static void put_instruction_sets(void)
 
 static void put_environment(void)
 {
-    static const char *const names[] = {"MODEFOLD_THREADS", "MODEFOLD_ISA", "MODEFOLD_SOLVER"};
+    static const char *const names[] = {"MODEFOLD_THREADS", "MODEFOLD_ISA", "MODEFOLD_SOLVER", "MODEFOLD_CACHE",
+                                        "MODEFOLD_OPENCL_OPTIONS"};
     printf("%-14s", "environment");
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 5; i++)
         printf("%s%s%s%s", i ? ", " : "", names[i], getenv(names[i]) ? "=" : " not set",
                getenv(names[i]) ? getenv(names[i]) : "");
     putchar('\n');
+}
+
+static void put_solvers(const char *title, int kind)
+{
+    for (int i = 0; list_solver(kind, i); i++)
+        printf("%-14s%-10s %s\n", i ? "" : title, list_solver(kind, i), list_solver_what(kind, i));
+}
+
+/* Whether the first GPUs open, or why not; what compiles for them. */
+static void put_gpus(void)
+{
+    static const char *const names[] = {"cuda:0", "opencl:0"};
+    char folder[4096];
+    for (int i = 0; i < 2; i++) {
+        mf_device *device;
+        mf_status status = mf_device_open(names[i], &device);
+        if (status == MF_OK)
+            printf("%-14s%s\n", i ? "" : "GPUs", mf_device_describe(device));
+        else
+            printf("%-14s%s: no: %s\n", i ? "" : "GPUs", names[i], mf_error());
+        mf_device_close(device);
+    }
+    printf("%-14s%s\n", "CUDA compiler", list_cuda_compiler());
+    printf("%-14s%s\n", "kernels in", list_kernel_folder(folder, sizeof folder) ? folder : "memory only");
 }
 
 int command_info(int argc, char **argv)
@@ -79,12 +104,13 @@ int command_info(int argc, char **argv)
     printf("%-14s%d.%d.%d\n", "modefold", version / 10000, version / 100 % 100, version % 100);
     printf("%-14s%s\n", "device", mf_device_describe(device));
     mf_device_close(device);
+    put_gpus();
     put_instruction_sets();
     put_names("types", type_name);
     put_names("reducers", list_reducer);
     put_names("maps", list_map);
-    for (int i = 0; list_solver(i); i++)
-        printf("%-14s%-10s %s\n", i ? "" : "solvers", list_solver(i), list_solver_what(i));
+    put_solvers("solvers", kDLCPU);
+    put_solvers("on a GPU", kDLOpenCL);
     for (int i = 0; i < VALUES_COUNT; i++)
         printf("%-14s%-10s %s\n", i ? "" : "test data", values_kind_names[i], values_kind_whats[i]);
     put_environment();

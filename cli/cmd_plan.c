@@ -1,5 +1,4 @@
 /* modefold plan: what would run, and why. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,10 +16,16 @@ struct job {
     mf_device *device;
 };
 
-static int describe(const struct job *job, const char *expression, const DLTensor *inputs, const DLTensor *outputs)
+/* The tensors are meant to be in the device's memory. */
+static int describe(const struct job *job, const char *expression, DLTensor *inputs, int input_count, DLTensor *outputs,
+                    int output_count)
 {
     mf_options options = {job->solver, job->as_written ? MF_ORDER_AS_WRITTEN : 0, (int)job->threads};
     mf_plan *plan;
+    for (int i = 0; i < input_count; i++)
+        inputs[i].device.device_type = (DLDeviceType)mf_device_kind(job->device);
+    for (int k = 0; k < output_count; k++)
+        outputs[k].device.device_type = (DLDeviceType)mf_device_kind(job->device);
     if (mf_plan_create(job->device, job->modes, expression, inputs, outputs, &options, &plan) != MF_OK)
         return complain_library();
     puts(mf_plan_describe(plan));
@@ -29,7 +34,7 @@ static int describe(const struct job *job, const char *expression, const DLTenso
 }
 
 /* The inputs are known: row-major outputs of the shape and types that the fold has. */
-static int plan_inferred(struct job *job, const char *expression, const struct operands *operands)
+static int plan_inferred(struct job *job, const char *expression, struct operands *operands)
 {
     struct results results;
     DLTensor outputs[MF_MAX_OUTPUTS];
@@ -38,30 +43,14 @@ static int plan_inferred(struct job *job, const char *expression, const struct o
         outputs[k] = mf_tensor(NULL, MF_F32, results.ndim, results.shape);
         outputs[k].dtype = results.dtype[k];
     }
-    return status ? status : describe(job, expression, operands->tensor, outputs);
+    return status ? status : describe(job, expression, operands->tensor, operands->count, outputs, results.count);
 }
 
-/* Whether an argument is a tensor as problems write them. */
-static int is_tensor(const char *text)
-{
-    const char *equals = text + (text[0] == 'o' && isdigit((unsigned char)text[1]) ? 2 : 1);
-    return islower((unsigned char)text[0]) &&
-           (*equals == '=' || (isdigit((unsigned char)*equals) && equals[1] == '=')) && strchr(equals, '[');
-}
-
-/* MODES EXPRESSION a=f32[...] ...: put together as a problem. */
+/* MODES EXPRESSION a=f32[...] ... */
 static int plan_tensors(struct job *job, const struct option_list *arguments)
 {
     struct problem_line *line = malloc(sizeof *line);
-    char text[PROBLEM_TEXT], error[512];
-    size_t n = (size_t)snprintf(text, sizeof text, "%s | %s |", job->modes, arguments->item[1]);
-    for (int i = 2; i < arguments->count && n < sizeof text; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, " %s", arguments->item[i]);
-    int status = 0;
-    if (!line || n >= sizeof text)
-        status = complain(1, line ? "the problem is too long" : "out of memory");
-    else if (problem_parse(text, line, error, sizeof error))
-        status = complain(2, "%s", error);
+    int status = line ? problem_of_arguments(job->modes, arguments, line) : complain(1, "out of memory");
     if (!status) {
         struct operands operands = {0};
         DLTensor outputs[MF_MAX_OUTPUTS];
@@ -70,8 +59,9 @@ static int plan_tensors(struct job *job, const struct option_list *arguments)
             operands.tensor[i] = problem_dltensor(&line->tensor[i]);
         for (int k = 0; k < line->output_count; k++)
             outputs[k] = problem_dltensor(&line->tensor[MF_MAX_INPUTS + k]);
-        status = line->output_count ? describe(job, line->expression, operands.tensor, outputs)
-                                    : plan_inferred(job, line->expression, &operands);
+        status = line->output_count
+                     ? describe(job, line->expression, operands.tensor, operands.count, outputs, line->output_count)
+                     : plan_inferred(job, line->expression, &operands);
     }
     free(line);
     return status;
@@ -130,9 +120,9 @@ int command_plan(int argc, char **argv)
     if (!status && arguments.count > 1 && !(job.modes = modes_with_settings(arguments.item[0], job.set)))
         status = 1;
     if (!status)
-        status = arguments.count == 1           ? plan_problem(&job, arguments.item[0])
-                 : is_tensor(arguments.item[2]) ? plan_tensors(&job, &arguments)
-                                                : plan_files(&job, &arguments);
+        status = arguments.count == 1                   ? plan_problem(&job, arguments.item[0])
+                 : is_written_tensor(arguments.item[2]) ? plan_tensors(&job, &arguments)
+                                                        : plan_files(&job, &arguments);
     free(job.modes);
     mf_device_close(job.device);
     return status;

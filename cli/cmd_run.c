@@ -12,6 +12,7 @@
 #include "picture.h"
 #include "progress.h"
 #include "show.h"
+#include "tensor_there.h"
 
 /* Everything one call holds; released at one place. */
 struct job {
@@ -28,7 +29,8 @@ struct job {
     struct array output_file[MF_MAX_OUTPUTS];
     void *output_memory[MF_MAX_OUTPUTS];
     DLTensor output[MF_MAX_OUTPUTS];
-    double seconds;
+    DLTensor input_there[MF_MAX_INPUTS], output_there[MF_MAX_OUTPUTS]; /* on the device */
+    double seconds; /* of the fold; copies to a GPU and back are not counted */
 };
 
 static int open_inputs(struct job *job, const struct option_list *arguments)
@@ -122,28 +124,39 @@ static double bytes_moved(const struct job *job)
     return bytes;
 }
 
-static const void *data_of(const DLTensor *tensor)
+static mf_status send(struct job *job)
 {
-    return tensor->data ? (const char *)tensor->data + tensor->byte_offset : NULL;
+    mf_status status = MF_OK;
+    for (int i = 0; i < job->operands.count && status == MF_OK; i++)
+        status = tensor_send(job->device, &job->operands.tensor[i], 1, &job->input_there[i]);
+    for (int k = 0; k < job->results.count && status == MF_OK; k++)
+        status = tensor_send(job->device, &job->output[k], 0, &job->output_there[k]);
+    return status;
+}
+
+static mf_status execute(struct job *job)
+{
+    double start = seconds_now();
+    mf_status status = mf_plan_execute_tensors(job->plan, job->input_there, job->output_there, NULL);
+    if (status == MF_OK)
+        status = mf_device_wait(job->device, NULL);
+    job->seconds = seconds_now() - start;
+    return status;
 }
 
 static int fold(struct job *job)
 {
     mf_options options = {job->solver, job->as_written ? MF_ORDER_AS_WRITTEN : 0, (int)job->threads};
-    const void *in[MF_MAX_INPUTS];
-    void *out[MF_MAX_OUTPUTS];
     struct progress progress;
-    if (mf_plan_create(job->device, job->modes, job->expression, job->operands.tensor, job->output, &options,
-                       &job->plan) != MF_OK)
-        return complain_library();
-    for (int i = 0; i < job->operands.count; i++)
-        in[i] = data_of(&job->operands.tensor[i]);
-    for (int k = 0; k < job->results.count; k++)
-        out[k] = (char *)job->output[k].data + job->output[k].byte_offset;
     progress_start(&progress, "folding %.1f GB", bytes_moved(job) * 1e-9);
-    double start = seconds_now();
-    mf_status status = mf_plan_execute(job->plan, in, out, NULL);
-    job->seconds = seconds_now() - start;
+    mf_status status = send(job);
+    if (status == MF_OK)
+        status = mf_plan_create(job->device, job->modes, job->expression, job->input_there, job->output_there, &options,
+                                &job->plan);
+    if (status == MF_OK)
+        status = execute(job);
+    for (int k = 0; k < job->results.count && status == MF_OK; k++)
+        status = tensor_fetch(job->device, &job->output_there[k], &job->output[k]);
     progress_end(&progress);
     return status == MF_OK ? 0 : complain_library();
 }
@@ -225,7 +238,10 @@ static void release(struct job *job)
     for (int k = 0; k < MF_MAX_OUTPUTS; k++)
         temporaries[k] = NULL;
     mf_plan_destroy(job->plan);
+    for (int i = 0; i < MF_MAX_INPUTS; i++)
+        tensor_forget(job->device, &job->input_there[i]);
     for (int k = 0; k < MF_MAX_OUTPUTS; k++) {
+        tensor_forget(job->device, &job->output_there[k]);
         array_close(&job->output_file[k]);
         free(job->output_memory[k]);
     }

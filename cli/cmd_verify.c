@@ -88,11 +88,11 @@ static int check_file(struct job *job, const char *path)
     return status;
 }
 
-static int known_solver(const char *name)
+static int known_solver(const mf_device *device, const char *name)
 {
-    int known = !name || !strcmp(name, "automatic");
-    for (int s = 0; list_solver(s); s++)
-        known |= name && !strcmp(list_solver(s), name);
+    int known = !name || !strcmp(name, "automatic"), kind = mf_device_kind(device);
+    for (int s = 0; list_solver(kind, s); s++)
+        known |= name && !strcmp(list_solver(kind, s), name);
     return known;
 }
 
@@ -114,10 +114,10 @@ int command_verify(int argc, char **argv)
         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &problems);
-    if (!status && !known_solver(job->verifier.solver))
-        status = complain(2, "there is no solver \"%s\"; 'modefold info' lists them", job->verifier.solver);
     if (!status && mf_device_open(device, &job->verifier.device[0]) != MF_OK)
         status = complain_library();
+    if (!status && !known_solver(job->verifier.device[0], job->verifier.solver))
+        status = complain(2, "%s has no solver \"%s\"; 'modefold info' lists them", device, job->verifier.solver);
     if (!status && mf_device_open("cpu", &job->verifier.reference) != MF_OK)
         status = complain_library();
     if (!status) {

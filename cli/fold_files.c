@@ -1,13 +1,13 @@
 /* Operands from files; the shapes and types of results. */
 #include "fold_files.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lists.h"
-#include "options.h"
 
 /* Splits "PATH:TYPE"; 1 and the type when there is one. path has room for the whole argument. */
 static int split_type(const char *argument, char *path, DLDataType *dtype)
@@ -89,6 +89,24 @@ char *modes_with_settings(const char *modes, const char *set)
     else
         strcpy(text, modes);
     return text;
+}
+
+int is_written_tensor(const char *text)
+{
+    const char *equals = text + (text[0] == 'o' && isdigit((unsigned char)text[1]) ? 2 : 1);
+    return islower((unsigned char)text[0]) &&
+           (*equals == '=' || (isdigit((unsigned char)*equals) && equals[1] == '=')) && strchr(equals, '[');
+}
+
+int problem_of_arguments(const char *modes, const struct option_list *arguments, struct problem_line *line)
+{
+    char text[PROBLEM_TEXT], error[512];
+    size_t n = (size_t)snprintf(text, sizeof text, "%s | %s |", modes, arguments->item[1]);
+    for (int i = 2; i < arguments->count && n < sizeof text; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, " %s", arguments->item[i]);
+    if (n >= sizeof text)
+        return complain(1, "the problem is too long");
+    return problem_parse(text, line, error, sizeof error) ? complain(2, "%s", error) : 0;
 }
 
 /* One type for all results, or as many as there are. */

@@ -5,6 +5,8 @@
 #include <modefold.h>
 
 #include "array.h"
+#include "options.h"
+#include "problem.h"
 
 /* Operands opened from "PATH" or "PATH:TYPE" (the raw bits read as another type of the same size). Messages are
  * printed; every function returns the exit status. */
@@ -22,6 +24,11 @@ int device_open(const char *name, int64_t threads, mf_device **device);
 
 /* The modes string with the settings of --set behind its own; from malloc, null after a message. set may be null. */
 char *modes_with_settings(const char *modes, const char *set);
+
+/* Whether an argument is a tensor as problems write them, a=f32[...]. */
+int is_written_tensor(const char *text);
+/* MODES EXPRESSION a=f32[...] ..., of which the modes may have got settings, put together as a problem. */
+int problem_of_arguments(const char *modes, const struct option_list *arguments, struct problem_line *line);
 
 /* The outputs' common shape and each one's type: from dtypes ("f32" for all or "f32,i64" one each) or, when null,
  * NumPy's result types. */

@@ -18,7 +18,8 @@ static const char general[] =
     "  verify   compares every solver with the reference, bit for bit\n"
     "  bench    measures, beside the limit of the machine\n"
     "  demo     ten folds of large arrays, each checked against plain loops\n"
-    "  info     what this build has: types, reducers, maps, solvers, instruction sets\n"
+    "  info     what this build has: types, reducers, maps, solvers, instruction sets, GPUs\n"
+    "  warm     compiles kernels for CUDA devices that are elsewhere\n"
     "\n"
     "  modefold SUBCOMMAND --help    examples and options of a subcommand\n"
     "  modefold --version\n"
@@ -41,7 +42,7 @@ static const char run[] =
     "  --dtype TYPE        the results' type, or one for each: f32,i64 (default: NumPy's)\n"
     "  --threads N         1 to 256 (default: all cores this process may use)\n"
     "  --solver NAME       this one or none; 'modefold info' lists them\n"
-    "  --device NAME       cpu or cpu:N\n"
+    "  --device NAME       cpu, cpu:N, cuda:N, opencl:N or auto (cuda:0, else cpu)\n"
     "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
     "  --json              shape, type, time, GB/s, solver, and the data of small results, as JSON\n"
     "\n"
@@ -73,7 +74,7 @@ static const char verify[] =
     "  --seed S       which ones (1); the same on every machine\n"
     "  --seconds T    stop after so long\n"
     "  --solver NAME  only this one; \"automatic\" is the library's own choice\n"
-    "  --device NAME  cpu or cpu:N\n"
+    "  --device NAME  cpu, cpu:N, cuda:N or opencl:N (there the library's own choice only, unless --solver says)\n"
     "  --file FILE    problems from a file, one a line; # begins a comment\n"
     "\n"
     "Every solver that applies, and the library's own choice, must give the reference's bits and write\n"
@@ -98,13 +99,18 @@ static const char bench[] =
     "  --bytes N      the same in bytes\n"
     "  --seconds T    for each row (0.5)\n"
     "  --threads N    --solver NAME   --device NAME   as for run\n"
-    "  --limit KIND   same (as many bytes read and as many written), read or copy (as many in all)\n"
+    "  --limit KIND   same (as many bytes read and as many written), read or copy (as many in all);\n"
+    "                 on a GPU copy or none\n"
     "  --json\n"
     "\n"
     "Medians after a warm-up. GB/s counts every byte read or written once. The limit is a plain read with\n"
     "the widest vectors; where more than 1 % of the bytes are written, the best plain copy, with a read or\n"
     "fill of what is left over. It is measured in turns with the fold, and the ratio is the median of each\n"
-    "pair's. The row of calls shows the time of one mf_fold call.\n";
+    "pair's. The row of calls shows the time of one mf_fold call.\n"
+    "\n"
+    "On a GPU a time is that of a batch, 20 ms at least, until the device has done it; caches are not emptied.\n"
+    "What its memory can do at best is not measured: there is no ratio. With --limit copy it is the ratio to\n"
+    "the library's own copy, the map \"a\". The row of calls shows how often calls can follow each other.\n";
 
 static const char demo[] =
     "modefold demo [--threads N]\n"
@@ -116,13 +122,31 @@ static const char demo[] =
 static const char info[] =
     "modefold info [--device NAME]\n"
     "\n"
-    "The version, the device, instruction sets, types, reducers, maps, solvers, kinds of test data, and\n"
-    "the environment variables in force.\n";
+    "The version, the device, whether the first GPUs open or why not, instruction sets, types, reducers,\n"
+    "maps, solvers, kinds of test data, and the environment variables in force.\n";
+
+static const char warm[] =
+    "modefold warm --arch sm_90[,sm_100...] [PROBLEM...] [options]\n"
+    "modefold warm --arch sm_90 MODES EXPRESSION a=TYPE[SHAPE] ... [o=TYPE[SHAPE] ...]\n"
+    "\n"
+    "  modefold warm --arch sm_90                              kernels that most programs begin with\n"
+    "  modefold warm --arch sm_80,sm_90 --file problems.txt\n"
+    "  modefold warm --arch sm_90 'zyx->y' 'sum(a)' a=f32[512,8,4096]\n"
+    "  modefold warm --arch sm_90 'ij->i | sum(a) | a=f32[4096,100]' 'ij->j | max(a) | a=bf16[4096,100]'\n"
+    "\n"
+    "  --arch LIST    architectures of CUDA, as NVIDIA numbers them\n"
+    "  --file FILE    problems from a file, one a line; # begins a comment\n"
+    "  --set i=2,j=2  sizes of modes that occur in windows only\n"
+    "  --strict       a kernel that spills registers is a failure, and so is a cache that is off\n"
+    "\n"
+    "Compiles the kernels of these folds with NVRTC, without a GPU, into the folder that programs look into\n"
+    "(MODEFOLD_CACHE, else ~/.cache/modefold): a line for each, then a count. A kernel serves folds of other\n"
+    "sizes too. Exit status 1 if one does not compile.\n";
 
 static const struct {
     const char *name, *text;
 } texts[] = {
-    {"run", run}, {"plan", plan}, {"verify", verify}, {"bench", bench}, {"demo", demo}, {"info", info},
+    {"run", run}, {"plan", plan}, {"verify", verify}, {"bench", bench}, {"demo", demo}, {"info", info}, {"warm", warm},
 };
 
 const char *help_text(const char *name)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plan.h" /* src/ */
+#include "gpu/launch.h" /* src/ */
 
 int list_type_count(void)
 {
@@ -24,14 +24,21 @@ int list_type_named(const char *name, DLDataType *dtype)
     return 1;
 }
 
-const char *list_solver(int number)
+static const struct solver *const *solvers_of(int kind)
 {
-    return mf_solvers[number] ? mf_solvers[number]->name : NULL;
+    return kind == kDLCPU ? mf_solvers : mf_gpu_solvers;
 }
 
-const char *list_solver_what(int number)
+const char *list_solver(int kind, int number)
 {
-    return mf_solvers[number] ? mf_solvers[number]->what : NULL;
+    const struct solver *const *table = solvers_of(kind);
+    return table[number] ? table[number]->name : NULL;
+}
+
+const char *list_solver_what(int kind, int number)
+{
+    const struct solver *const *table = solvers_of(kind);
+    return table[number] ? table[number]->what : NULL;
 }
 
 const char *list_reducer(int number)
@@ -39,6 +46,23 @@ const char *list_reducer(int number)
     static const char *const names[] = {"sum", "prod", "min", "max", "mean",  "var",    "std",    "norm",     "any",
                                         "all", "and",  "or",  "xor", "count", "argmin", "argmax", "logsumexp"};
     return number < (int)(sizeof names / sizeof names[0]) ? names[number] : NULL;
+}
+
+const char *list_cuda_compiler(void)
+{
+    static char text[256];
+    mf_nvrtc_version(text, sizeof text);
+    return text;
+}
+
+int list_kernel_folder(char *path, size_t size)
+{
+    return mf_cache_folder(path, size);
+}
+
+const void *list_newest_kernel(const mf_device *device)
+{
+    return device->programs;
 }
 
 /* Operators stand as they are written. */

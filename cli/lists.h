@@ -2,17 +2,25 @@
 #ifndef MF_CLI_LISTS_H
 #define MF_CLI_LISTS_H
 
-#include <dlpack/dlpack.h>
+#include <modefold.h>
 
 int list_type_count(void);
 DLDataType list_type(int number);
 /* 1 and the type of this name, or 0. */
 int list_type_named(const char *name, DLDataType *dtype);
 
-/* Null past the end. The solvers come in the order of preference; the last is "reference". */
-const char *list_solver(int number);
-const char *list_solver_what(int number);
+/* Null past the end. A device's solvers (of a kind as mf_device_kind tells it) come in the order of preference; the
+ * processor's last one is "reference". */
+const char *list_solver(int kind, int number);
+const char *list_solver_what(int kind, int number);
 const char *list_reducer(int number);
 const char *list_map(int number);
+
+/* "NVRTC 13.0", or the sentence why there is none. */
+const char *list_cuda_compiler(void);
+/* Where compiled kernels are kept; 0 when they are not. */
+int list_kernel_folder(char *path, size_t size);
+/* Changes when a device gets a kernel that it did not have. */
+const void *list_newest_kernel(const mf_device *device);
 
 #endif

@@ -17,7 +17,11 @@
 
 #include "values.h"
 
-enum { PROBLEM_TENSORS = MF_MAX_INPUTS + MF_MAX_OUTPUTS, PROBLEM_TEXT = 8192 };
+enum {
+    PROBLEM_TENSORS = MF_MAX_INPUTS + MF_MAX_OUTPUTS,
+    PROBLEM_TEXT = 8192,
+    PROBLEM_GUARD = 128 /* bytes of a guard: what is aligned stays so */
+};
 
 struct problem_tensor {
     DLDataType dtype;
@@ -89,6 +93,9 @@ void problem_memory_free(struct problem_memory *memory);
 void problem_memory_reset(struct problem_memory *memory);
 /* What the outputs' memories hold now is what they should hold. */
 void problem_memory_expect(struct problem_memory *memory);
+/* Guards are closed to AddressSanitizer but while they are copied. */
+void problem_guards_open(const struct problem_block *block);
+void problem_guards_close(const struct problem_block *block);
 /* The pointers to position 0 of every operand and output. */
 void problem_pointers(const struct problem_line *line, const struct problem_memory *memory, const void **inputs,
                       void **outputs);
@@ -100,7 +107,16 @@ mf_status problem_plan(mf_device *device, const struct problem_line *line, const
 mf_status problem_run(mf_device *device, const struct problem_line *line, const struct problem_memory *memory,
                       const char *solver, int threads, int use_fold);
 
-/* The same on a GPU, by way of memory there. */
+/* The problem's memories on a GPU, and its tensors in them. */
+struct problem_there {
+    mf_device *device;
+    void *memory[PROBLEM_TENSORS];
+    DLTensor input[MF_MAX_INPUTS], output[MF_MAX_OUTPUTS];
+};
+mf_status problem_there_make(mf_device *device, const struct problem_line *line, const struct problem_memory *memory,
+                             struct problem_there *there);
+void problem_there_free(struct problem_there *there);
+/* As problem_run, there and back. */
 mf_status problem_run_on_device(mf_device *device, const struct problem_line *line, const struct problem_memory *memory,
                                 const char *solver, int use_fold);
 

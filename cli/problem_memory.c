@@ -39,7 +39,7 @@ static void guard_open(unsigned char *at, size_t size)
 #endif
 
 /* The guard's bytes are NaN in every float type, so that what is read there shows. */
-enum { GUARD = 128, GUARD_BYTE = 0xff, UNWRITTEN_BYTE = 0xa5 };
+enum { GUARD = PROBLEM_GUARD, GUARD_BYTE = 0xff, UNWRITTEN_BYTE = 0xa5 };
 
 static int fail(char *error, size_t error_size, const char *format, ...) __attribute__((format(printf, 3, 4)));
 static int fail(char *error, size_t error_size, const char *format, ...)
@@ -92,13 +92,13 @@ static void release(unsigned char *base)
         free(base - GUARD);
 }
 
-static void close_guards(const struct problem_block *block)
+void problem_guards_close(const struct problem_block *block)
 {
     guard_close(block->base - GUARD, GUARD);
     guard_close(block->base + block->size, GUARD);
 }
 
-static void open_guards(const struct problem_block *block)
+void problem_guards_open(const struct problem_block *block)
 {
     guard_open(block->base - GUARD, GUARD);
     guard_open(block->base + block->size, GUARD);
@@ -165,7 +165,7 @@ int problem_memory_make(const struct problem_line *line, int for_comparison, str
         }
         if (for_comparison && !written[t])
             block->hash = hash_bytes(block->base, block->size);
-        close_guards(block);
+        problem_guards_close(block);
     }
     return 0;
 }
@@ -175,7 +175,7 @@ void problem_memory_free(struct problem_memory *memory)
     for (int t = 0; t < PROBLEM_TENSORS; t++) {
         struct problem_block *block = &memory->block[t];
         if (block->base)
-            open_guards(block);
+            problem_guards_open(block);
         release(block->base);
         release(block->start);
         release(block->expected);
@@ -195,9 +195,9 @@ void problem_memory_reset(struct problem_memory *memory)
         struct problem_block *block = &memory->block[t];
         if (!block->start)
             continue;
-        open_guards(block);
+        problem_guards_open(block);
         copy_block(block->base, block->start, block->size);
-        close_guards(block);
+        problem_guards_close(block);
     }
 }
 
@@ -207,9 +207,9 @@ void problem_memory_expect(struct problem_memory *memory)
         struct problem_block *block = &memory->block[t];
         if (!block->expected)
             continue;
-        open_guards(block);
+        problem_guards_open(block);
         copy_block(block->expected, block->base, block->size);
-        close_guards(block);
+        problem_guards_close(block);
     }
 }
 
@@ -380,7 +380,7 @@ int problem_compare(const struct problem_line *line, const struct problem_memory
         const struct problem_block *block = &memory->block[t];
         if (!block->expected)
             continue;
-        open_guards(block);
+        problem_guards_open(block);
         if (!differs && block_differs(block)) {
             differs = 1;
             int found = 0;
@@ -389,7 +389,7 @@ int problem_compare(const struct problem_line *line, const struct problem_memory
             if (!found)
                 compare_bytes(block, t, difference);
         }
-        close_guards(block);
+        problem_guards_close(block);
     }
     return differs;
 }

@@ -274,6 +274,7 @@ void verify_shrink(const struct verifier *verifier, struct problem_line *line, s
     memcpy(solver, finding->solver, sizeof solver);
     s->verifier.device[0] = verifier->device[finding->device];
     s->verifier.device_count = 1;
+    s->verifier.reference = verifier->reference;
     s->verifier.solver = finding->kind == FINDING_INPUT ? NULL : solver;
     s->best = line;
     s->finding = finding;

@@ -31,11 +31,23 @@ static enum finding_kind found(struct run *run, enum finding_kind kind, int devi
     return kind;
 }
 
-/* Whether this solver is one to run: the one asked for, or all; on a GPU, where each is compiled, the automatic one. */
+static int has_solver(int kind, const char *name)
+{
+    int found = 0;
+    for (int s = 0; list_solver(kind, s); s++)
+        found |= !strcmp(list_solver(kind, s), name);
+    return found;
+}
+
+/* Whether this solver is one to run: the one asked for (by a problem: if this kind of device has it), or all; on a GPU,
+ * where each is compiled, the automatic choice. */
 static int is_wanted(const struct run *run, int device, const char *name)
 {
-    const char *only = run->verifier->solver ? run->verifier->solver : run->line->solver[0] ? run->line->solver : NULL;
-    if (!only && mf_device_kind(run->verifier->device[device]) != kDLCPU)
+    int kind = mf_device_kind(run->verifier->device[device]);
+    const char *only = run->verifier->solver;
+    if (!only && has_solver(kind, run->line->solver))
+        only = run->line->solver;
+    if (!only && kind != kDLCPU)
         return !strcmp(name, "automatic");
     return !only || !strcmp(only, name);
 }
@@ -63,9 +75,9 @@ static enum finding_kind compare_solver(struct run *run, int device, const char 
 static enum finding_kind compare_all(struct run *run)
 {
     for (int d = 0; d < run->verifier->device_count; d++) {
-        int ran;
-        for (int s = 0; list_solver(s); s++) {
-            const char *name = list_solver(s);
+        int ran, device_kind = mf_device_kind(run->verifier->device[d]);
+        for (int s = 0; list_solver(device_kind, s); s++) {
+            const char *name = list_solver(device_kind, s);
             if (!is_wanted(run, d, name) || (!strcmp(name, "reference") && !run->verifier->solver))
                 continue;
             enum finding_kind kind = compare_solver(run, d, name, &ran);
@@ -176,10 +188,11 @@ void verify_summary(FILE *out, const struct verifier *verifier)
     const char *before = "; compared with the reference: ";
     grouped(out, verifier->problems);
     fprintf(out, " problem%s", verifier->problems == 1 ? "" : "s");
-    for (int s = 0; list_solver(s) && s < AUTOMATIC; s++) {
+    int kind = mf_device_kind(verifier->device[0]);
+    for (int s = 0; list_solver(kind, s) && s < AUTOMATIC; s++) {
         if (!verifier->ran[s])
             continue;
-        fprintf(out, "%s%s ", before, list_solver(s));
+        fprintf(out, "%s%s ", before, list_solver(kind, s));
         grouped(out, verifier->ran[s]);
         before = ", ";
     }

@@ -30,10 +30,11 @@ struct verifier {
     mf_device *device[VERIFY_DEVICES]; /* every problem runs on all of them */
     int device_count;
     mf_device *reference; /* the CPU */
-    const char *solver;       /* only this one; null: all that apply, and the automatic choice */
-    long ran[VERIFY_SOLVERS]; /* problems compared, by list_solver's number; the last is the automatic choice */
-    long problems, refused;   /* refused: by the library, and all solvers agree */
-    double terms;             /* products of all mode sizes, summed over the problems */
+    const char *solver;   /* only this one; null: all that apply, and the automatic choice */
+    long ran
+        [VERIFY_SOLVERS]; /* problems compared on device 0, by list_solver's number; the last is the automatic choice */
+    long problems, refused; /* refused: by the library, and all solvers agree */
+    double terms;           /* products of all mode sizes, summed over the problems */
 };
 
 /* Runs the problem everywhere; returns the kind of the first finding. */

@@ -49,17 +49,17 @@ MF_API int mf_version(void);
 
 typedef enum mf_status {
     MF_OK = 0,
-    MF_ERROR_ARGUMENT = 1,    /* a null pointer, an unknown name, an option out of range */
-    MF_ERROR_MODES = 2,       /* the modes string does not parse or contradicts itself */
-    MF_ERROR_EXPRESSION = 3,  /* the expression does not parse or does not fit the modes */
-    MF_ERROR_SHAPE = 4,       /* sizes that disagree, a rank that does not fit, a window that leaves its tensor */
-    MF_ERROR_TYPE = 5,        /* an element type that is unknown or does not fit the operation */
-    MF_ERROR_OVERLAP = 6,     /* an output overlaps an input, another output or itself */
-    MF_ERROR_EMPTY = 7,       /* empty reduced modes and no identity (mean, argmax, min of integers ...) */
-    MF_ERROR_OVERFLOW = 8,    /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
-    MF_ERROR_MEMORY = 9,      /* an allocation failed */
+    MF_ERROR_ARGUMENT = 1,   /* a null pointer, an unknown name, an option out of range */
+    MF_ERROR_MODES = 2,      /* the modes string does not parse or contradicts itself */
+    MF_ERROR_EXPRESSION = 3, /* the expression does not parse or does not fit the modes */
+    MF_ERROR_SHAPE = 4,      /* sizes that disagree, a rank that does not fit, a window that leaves its tensor */
+    MF_ERROR_TYPE = 5,       /* an element type that is unknown or does not fit the operation */
+    MF_ERROR_OVERLAP = 6,    /* an output overlaps an input, another output or itself */
+    MF_ERROR_EMPTY = 7,      /* empty reduced modes and no identity (mean, argmax, min of integers ...) */
+    MF_ERROR_OVERFLOW = 8,   /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
+    MF_ERROR_MEMORY = 9,     /* an allocation failed */
     MF_ERROR_UNSUPPORTED = 10, /* right, but not on this device, solver or build */
-    MF_ERROR_DEVICE = 11      /* a GPU, its driver or its compiler is not there, or failed */
+    MF_ERROR_DEVICE = 11       /* a GPU, its driver or its compiler is not there, or failed */
 } mf_status;
 
 /* The status's name, "MF_ERROR_SHAPE" for instance; never null. */

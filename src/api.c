@@ -267,7 +267,7 @@ static mf_status open_named(const char *name, struct mf_device *device)
     if (strcmp(name, "auto") != 0)
         return mf_fail(MF_ERROR_ARGUMENT,
                        "there is no device \"%.40s\"; there are \"cpu\", \"cpu:THREADS\", \"cuda:NUMBER\", "
-                       "\"opencl:NUMBER\" and \"auto\"",
+                       "\"opencl:NUMBER\", \"sm:ARCHITECTURE\" and \"auto\"",
                        name);
     return open_gpu("cuda:0", &mf_gpu_cuda, device) == MF_OK ? MF_OK : open_cpu("cpu", device);
 }

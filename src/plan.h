@@ -21,7 +21,7 @@ struct mf_device {
     const struct gpu_api *api;    /* null: the CPU */
     struct gpu *gpu;              /* the open device behind api */
     struct gpu_program *programs; /* kernels compiled for it */
-    pthread_mutex_t lock; /* for operations and cache */
+    pthread_mutex_t lock;         /* for operations and cache */
     struct operation *operations;
     struct fold_cache *cache; /* recent plans of mf_fold */
 };

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check.h"
+#include "gpu_test.h"
 
 enum { TEXT = 1 << 16 };
 
@@ -356,7 +356,7 @@ static void test_verify_command(void)
     expect_part("verify --file - <problems.txt", "2 problems");
     CHECK(run("verify 'ij->i | sum(a) | a=f99[4]'") == 2 && strstr(err_text, "f99"));
     CHECK(run("verify --file none.txt") == 1 && strstr(err_text, "none.txt"));
-    CHECK(run("verify --solver none") == 2 && strstr(err_text, "there is no solver \"none\""));
+    CHECK(run("verify --solver none") == 2 && strstr(err_text, "cpu has no solver \"none\""));
     CHECK(run("verify --count -3") == 2 && strstr(err_text, "--count takes a whole number from 0 on"));
     CHECK(system("echo 'i->i | a' >problems.txt") == 0);
     CHECK(run("verify --file problems.txt") == 1 && strstr(err_text, "problems.txt, problem 1: a problem is"));
@@ -364,7 +364,7 @@ static void test_verify_command(void)
 
 static void test_other(void)
 {
-    static const char *const names[] = {"run", "plan", "verify", "bench", "demo", "info"};
+    static const char *const names[] = {"run", "plan", "verify", "bench", "demo", "info", "warm"};
     expect_part("info", "\nreducers      sum prod");
     expect_part("info --device cpu:1", "cpu: 1 thread");
     expect_error("info --device none", 1, "there is no device \"none\"");
@@ -378,7 +378,7 @@ static void test_other(void)
     expect_part("--help", "modefold run 'ij->i' 'sum(a)' x.npy");
     expect_error("fold", 2, "there is no subcommand \"fold\"");
     CHECK(run("") == 2);
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         char arguments[64], start[64];
         snprintf(arguments, sizeof arguments, "%s --help", names[i]);
         snprintf(start, sizeof start, "modefold %s ", names[i]);
@@ -386,6 +386,62 @@ static void test_other(void)
         snprintf(arguments, sizeof arguments, "help %s", names[i]);
         expect_part(arguments, start);
     }
+}
+
+/* ---- GPUs ---- */
+
+static void test_gpu(void)
+{
+    expect_part("info", "\nGPUs          cuda:0");
+    expect_part("info", "\non a GPU      map ");
+    if (run("info --device opencl:0")) {
+        expect_error("info --device opencl:0", 1, "OpenCL");
+        check_skip("the command on opencl:0", err_text);
+        return;
+    }
+    expect("run --device opencl:0 'ij->i' 'sum(a); argmax(a)' x.npy", "sum(a)\n[ 6. 15.]\n\nargmax(a)\n[2 2]\n");
+    expect("run --device opencl:0 'ij->i' 'sum(a)' fortran.npy", "[ 6. 15.]\n");
+    expect("run --device opencl:0 'ij->i' 'sum(a)' big_endian.npy", "[ 6. 15.]\n");
+    expect("run --device opencl:0 'ij->j' 'sum(a)' empty.npy", "[0. 0. 0.]\n");
+    expect("run --device opencl:0 'ij->ij' 'a*2' x.npy -o there.npy", "");
+    expect("run 'ij->' 'sum(a)' there.npy", "42.\n");
+    expect_json("run --device opencl:0 'ij->i' 'sum(a)' x.npy --json", "\"device\": \"opencl:0: ");
+    expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver outer", 1,
+                 "there is no solver \"outer\"; there are map columns rows tiles");
+    expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver map", 1, "solver map does not apply");
+    expect_error("run --device opencl:0 'ij->j' 'mean(a)' empty.npy", 1, "mean of no elements");
+    expect_error("run --device opencl:200 'ij->j' 'mean(a)' x.npy", 1, "there is no OpenCL device 200");
+    expect_part("plan --device opencl:0 'ij->i' 'sum(a)' a=f32[10,20] o=f32[10]", "solver rows");
+    expect_part("plan --device opencl:0 'ij->i' 'sum(a)' x.npy", "solver ");
+    expect_part("verify --device opencl:0 'ij->i | sum(a) | a=f32[10,20]'", "automatic choice 1\n");
+    expect_part("verify --device opencl:0 --solver rows 'ij->i | sum(a) | a=f32[10,20]'", "reference: rows 1\n");
+    CHECK(run("verify --device opencl:0 --solver outer") == 2 && strstr(err_text, "opencl:0 has no solver \"outer\""));
+    expect_part("bench --device opencl:0 --seconds 0 'ij->i | sum(a) | a=f32[10,20]'", " -      -  -             rows");
+    expect_json("bench --device opencl:0 --seconds 0 --json 'ij->i | sum(a) | a=f32[10,20]'", "\"ratio\": null");
+    expect_json("bench --device opencl:0 --seconds 0 --json --limit copy 'ij->i | sum(a) | a=f32[10,20]'",
+                "\"limit\": \"own copy\"");
+    CHECK(run("bench --device opencl:0 --limit read") == 2 && strstr(err_text, "on a GPU the only limit is copy"));
+}
+
+static void test_warm(void)
+{
+    expect_error("warm", 2, "warm needs --arch");
+    if (run("info --device sm:90")) {
+        expect_error("warm --arch sm_90", 1, "NVRTC");
+        check_skip("modefold warm", err_text);
+        return;
+    }
+    expect_error("warm --arch sm_90,ninety", 2, "--arch takes architectures like sm_90,sm_100");
+    expect_error("warm --arch sm_13", 1, "does not compile for sm_13");
+    expect_part("warm --arch 90 'ij->i' 'sum(a)' a=f32[30,40]", "1 kernel for 1 architecture, ");
+    expect_part("warm --arch sm_90,sm_80 'ij->i | sum(a) | a=f32[30,40]' 'ij->i | sum(a) | a=f32[50,40]'",
+                "2 kernels for 2 architectures, ");
+    CHECK(system("test $(ls \"$MODEFOLD_CACHE\" | wc -l) -ge 2") == 0);
+    CHECK(run("warm --arch sm_90 'ij->i | sum(a | a=f32[3,4]' 'i->i | a | a=f32[3]'") == 1 &&
+          strstr(err_text, "expected ','") &&
+          strstr(out_text, "1 kernel for 1 architecture, 0 spilled, 1 problem failed"));
+    setenv("MODEFOLD_CACHE", "off", 1);
+    CHECK(run("warm --strict --arch sm_90 'i->i | a | a=f32[3]'") == 1 && strstr(err_text, "switches the cache off"));
 }
 
 int main(void)
@@ -400,7 +456,7 @@ int main(void)
         perror(folder);
         return 1;
     }
-    unsetenv("MODEFOLD_SOLVER");
+    gpu_test_environment("kernels");
     write_files();
     test_run();
     test_files();
@@ -409,6 +465,8 @@ int main(void)
     test_plan();
     test_verify_command();
     test_other();
+    test_gpu();
+    test_warm();
     char line[300];
     snprintf(line, sizeof line, "rm -rf '%s'", folder);
     CHECK(chdir("/") == 0 && system(line) == 0);

@@ -1,6 +1,7 @@
 /* What src/gpu/gpu.h promises, on the devices that are here: OpenCL's (PoCL is one on every machine) and CUDA's; the
  * CUDA compiler, which needs no GPU; and the cache on disk. */
 #include "cache_folder.h"
+#include "gpu_test.h"
 
 #include <pthread.h>
 #include <sys/stat.h>
@@ -8,18 +9,6 @@
 #include "gpu/gpu.h"
 #include "gpu/runtime.h"
 #include "gpu/texts.h"
-
-/* What drivers and compilers leave behind is theirs: LeakSanitizer asks these. No code of ours calls operator new. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_options(void);
-const char *__lsan_default_options(void)
-{
-    return "print_suppressions=0";
-}
-const char *__lsan_default_suppressions(void)
-{
-    return "leak:libstdc++\nleak:libpocl\nleak:libOpenCL\nleak:libLLVM\nleak:libnvrtc\nleak:libcuda\n";
-}
 
 /* ---- entries of the cache ---- */
 
@@ -419,10 +408,11 @@ static void test_texts(void)
                  {"vocab/memory.h", mf_text_memory_h},           {"vocab/ops.h", mf_text_ops_h},
                  {"vocab/ops_float.inc", mf_text_ops_float_inc}, {"vocab/ops_int.inc", mf_text_ops_int_inc}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        char path[600], line[1000];
-        const char *next = texts[i].text;
+        char name[64], line[1000];
+        const char *next = texts[i].text, *path;
         int same = 1;
-        snprintf(path, sizeof path, "%s/src/%s", MODEFOLD_SOURCE_DIR, texts[i].path);
+        snprintf(name, sizeof name, "src/%s", texts[i].path);
+        path = source_file(name);
         FILE *file = fopen(path, "r");
         if (!CHECK_MSG(file != NULL, "%s", path))
             continue;
@@ -439,8 +429,7 @@ static void test_texts(void)
 
 int main(void)
 {
-    mkdir("pocl-cache", 0700); /* PoCL's own, not the user's */
-    setenv("POCL_CACHE_DIR", "pocl-cache", 0);
+    gpu_test_environment("cache-runtime");
     test_small();
     test_texts();
     test_nvrtc();

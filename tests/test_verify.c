@@ -93,6 +93,7 @@ int main(void)
     CHECK(mf_device_open("cpu:1", &verifier.device[0]) == MF_OK);
     CHECK(mf_device_open("cpu:2", &verifier.device[1]) == MF_OK);
     verifier.device_count = 2;
+    verifier.reference = verifier.device[0];
     if (check_failed)
         return check_done("test_verify");
     check_refusals();

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "gpu.h"
+#include "runtime.h"
 #include "texts.h"
 
 struct gpu {
@@ -14,26 +15,40 @@ struct gpu_kernel {
     struct gpu_usage usage; /* first */
 };
 
+/* Multiprocessors of the largest GPU that is sold with an architecture. Solvers choose by this number, so the kernels
+ * of other GPUs may differ where a fold has too few outputs to fill them. */
+static int multiprocessors_of(int architecture)
+{
+    static const struct {
+        int architecture, multiprocessors;
+    } known[] = {{75, 72}, {80, 108}, {86, 84}, {87, 16}, {89, 142}, {90, 132}, {100, 148}, {103, 160}, {120, 188}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (known[i].architecture == architecture)
+            return known[i].multiprocessors;
+    return 132;
+}
+
 static mf_status arch_open(int number, struct gpu **result)
 {
     struct gpu *gpu = mf_calloc(sizeof *gpu);
     if (!gpu)
         return MF_ERROR_MEMORY;
     struct gpu_limits *limits = &gpu->common.limits;
-    mf_status status = mf_nvrtc_version(limits->compiler, sizeof limits->compiler);
+    mf_status status = mf_nvrtc_knows(number);
     if (status != MF_OK) {
         mf_free(gpu);
         return status;
     }
+    mf_nvrtc_version(limits->compiler, sizeof limits->compiler);
     gpu->common.api = &mf_gpu_arch;
     gpu->architecture = number;
     snprintf(limits->name, sizeof limits->name, "sm_%d, to compile for only", number);
-    limits->multiprocessors = 132;
+    limits->multiprocessors = multiprocessors_of(number);
     limits->threads = 2048;
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = 48 << 10;
-    limits->parameters = 4000;
+    limits->parameters = MF_CUDA_PARAMETERS;
     *result = gpu;
     return MF_OK;
 }
@@ -45,13 +60,11 @@ static void arch_close(struct gpu *gpu)
 
 static mf_status arch_build(struct gpu *gpu, const char *text, struct gpu_kernel **kernel)
 {
-    size_t size, length = strlen(mf_text_prelude_cu), rest = strlen(text);
-    char *binary, *whole = mf_alloc(length + rest + 1);
+    size_t size;
+    char *binary, *whole = mf_text_join(mf_text_prelude_cu, text);
     *kernel = NULL;
     if (!whole)
         return MF_ERROR_MEMORY;
-    memcpy(whole, mf_text_prelude_cu, length);
-    memcpy(whole + length, text, rest + 1);
     struct gpu_kernel *made = mf_calloc(sizeof *made);
     mf_status status =
         made ? mf_nvrtc_compile(whole, gpu->architecture, &made->usage, &binary, &size) : MF_ERROR_MEMORY;
@@ -80,9 +93,8 @@ static mf_status arch_launch(struct gpu *gpu, const struct gpu_launch *launch, v
 
 static mf_status arch_alloc(struct gpu *gpu, int64_t bytes, void **memory)
 {
-    (void)gpu;
     (void)bytes;
-    *memory = NULL;
+    *memory = gpu; /* something that is not null: plans may have a workspace, and nobody reads it */
     return MF_OK;
 }
 
@@ -110,11 +122,10 @@ static mf_status arch_wait(struct gpu *gpu, void *stream)
 
 static mf_status arch_check(struct gpu *gpu, const void *memory, const char *what, int number, uintptr_t *address)
 {
-    (void)gpu;
     (void)what;
     (void)number;
     *address = (uintptr_t)memory;
-    return MF_OK;
+    return arch_launch(gpu, NULL, NULL);
 }
 
 const struct gpu_api mf_gpu_arch = {

@@ -49,8 +49,7 @@ static hash128 hash_head(const struct entry *entry)
 
 /* ---- Where entries are ---- */
 
-/* The folder's path; 0 when there is to be no cache. */
-static int find_folder(char *path, size_t size)
+int mf_cache_folder(char *path, size_t size)
 {
     const char *own = getenv("MODEFOLD_CACHE"), *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     int n;
@@ -67,7 +66,7 @@ static int find_folder(char *path, size_t size)
 static int entry_path(const char *compiler, const char *text, char *path, size_t size)
 {
     char folder[MAX_PATH];
-    if (!find_folder(folder, sizeof folder))
+    if (!mf_cache_folder(folder, sizeof folder))
         return 0;
     /* with the zero at its end, so that no end of the one can be a start of the other */
     hash128 hash = fnv(FNV_BASIS, compiler, strlen(compiler) + 1);

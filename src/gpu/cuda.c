@@ -39,13 +39,10 @@ enum { /* CU_DEVICE_ATTRIBUTE_... */
        COMPUTE_CAPABILITY_MAJOR = 75,
        COMPUTE_CAPABILITY_MINOR = 76
 };
-enum {
-    FUNCTION_MAX_THREADS_PER_BLOCK = 0,
-    FUNCTION_LOCAL_BYTES = 3,
-    FUNCTION_REGISTERS = 4
-}; /* CU_FUNC_ATTRIBUTE_... */
+/* CU_FUNC_ATTRIBUTE_... */
+enum { FUNCTION_MAX_THREADS_PER_BLOCK = 0, FUNCTION_LOCAL_BYTES = 3, FUNCTION_REGISTERS = 4 };
 enum { POINTER_MEMORY_TYPE = 2, POINTER_IS_MANAGED = 8, POINTER_DEVICE_ORDINAL = 9, MEMORY_TYPE_DEVICE = 2 };
-enum { OLDEST_DRIVER = 11020, PARAMETER_BYTES = 4000 }; /* of the 4096 that every architecture takes */
+enum { OLDEST_DRIVER = 11020 };
 
 struct gpu {
     struct gpu_common common;
@@ -209,7 +206,7 @@ static mf_status find_limits(struct gpu *gpu)
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = shared;
-    limits->parameters = PARAMETER_BYTES;
+    limits->parameters = MF_CUDA_PARAMETERS;
     return MF_OK;
 }
 

@@ -30,7 +30,10 @@ struct gpu_argument {
     size_t size;
 };
 
-enum { MF_GPU_ARGUMENTS = 64 }; /* the most of one kernel */
+enum {
+    MF_GPU_ARGUMENTS = 64,    /* the most of one kernel */
+    MF_CUDA_PARAMETERS = 4000 /* bytes, of the 4096 that every architecture of CUDA takes */
+};
 
 struct gpu_launch {
     const struct gpu_kernel *kernel;
@@ -83,6 +86,8 @@ extern const struct gpu_api mf_gpu_cuda, mf_gpu_opencl, mf_gpu_arch;
 /* Compiles text, which has its prelude, for an architecture such as 90 (sm_90), or takes it from the cache. *binary is
  * from mf_alloc. With usage (null: nobody asks) it is compiled even if the cache has it. */
 mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size);
+/* Whether it does that, with a sentence if not. */
+mf_status mf_nvrtc_knows(int architecture);
 /* "NVRTC 13.0", or the sentence why there is none. */
 mf_status mf_nvrtc_version(char *text, size_t size);
 
@@ -93,5 +98,7 @@ mf_status mf_nvrtc_version(char *text, size_t size);
  * what cannot be read is compiled, what cannot be written is not kept. */
 int mf_cache_find(const char *compiler, const char *text, char **binary, size_t *size);
 void mf_cache_keep(const char *compiler, const char *text, const char *binary, size_t size);
+/* The folder's path; 0 when there is to be no cache. */
+int mf_cache_folder(char *path, size_t size);
 
 #endif

@@ -64,10 +64,10 @@ mf_status mf_nvrtc_version(char *text, size_t size)
     return status;
 }
 
-/* MF_ERROR_UNSUPPORTED unless the compiler knows this architecture. */
-static mf_status need_architecture(int architecture)
+mf_status mf_nvrtc_knows(int architecture)
 {
     int known[MAX_ARCHITECTURES] = {0}, count = 0;
+    MF_TRY(need_compiler());
     if (nvrtc.GetNumSupportedArchs(&count) || count < 1 || count > MAX_ARCHITECTURES || nvrtc.GetSupportedArchs(known))
         return mf_fail(MF_ERROR_DEVICE, "NVRTC %d.%d does not tell which architectures it knows", major, minor);
     for (int i = 0; i < count; i++)
@@ -170,8 +170,7 @@ mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage 
                                               "--device-as-default-execution-space",
                                               "--ptxas-options=-v" /* for usage; the code is the same */};
     *binary = NULL;
-    MF_TRY(need_compiler());
-    MF_TRY(need_architecture(architecture));
+    MF_TRY(mf_nvrtc_knows(architecture));
     snprintf(target, sizeof target, "--gpu-architecture=sm_%d", architecture);
     int length = snprintf(key, sizeof key, "NVRTC %d.%d", major, minor);
     for (int i = 0; i < OPTIONS; i++)

@@ -88,7 +88,8 @@ static struct {
 #undef FUNCTION
 } cl;
 
-static const char always[] = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
+/* -w: some drivers print warnings on the standard error, and a library does not */
+static const char always[] = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt -w";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char why[256]; /* there is no OpenCL; "" when there is */
 

@@ -65,7 +65,7 @@ static inline float fold_max_f32(float x, float y)
     return x;
 }
 
-#define KERNEL extern "C" __global__ __launch_bounds__(THREADS, 1)
+#define KERNEL extern "C" __global__ __launch_bounds__(THREADS)
 #define GLOBAL
 #define SHARED __shared__
 #define SHARED_POINTER

@@ -52,6 +52,11 @@ static struct columns_form make_form(const struct problem *problem, int vector, 
                    ? 4
                    : mf_gpu_widest_item(problem); /* elements that are shorter get a register too */
     form.batch = mf_clamp(mf_power_below(LOADED_BYTES / (form.held * vector * item)), 1, most);
+    /* compilers give 512 threads 64 registers, and spill others */
+    int words = mf_emit_state_words(problem);
+    while (form.batch > 1 && form.groups * form.column_threads * form.lane_threads >= MOST_THREADS &&
+           vector * form.held * (words + form.batch * item / 4) > 40)
+        form.batch /= 2;
     return form;
 }
 

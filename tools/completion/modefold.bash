@@ -5,16 +5,17 @@ _modefold()
     local types='f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W 'run plan verify bench demo info help --help --version' -- "$word"))
+        COMPREPLY=($(compgen -W 'run plan verify bench demo info warm help --help --version' -- "$word"))
         return
     fi
     case $previous in
     --dtype) COMPREPLY=($(compgen -W "$types" -- "$word")); return ;;
-    --solver) COMPREPLY=($(compgen -W 'map outer inner reference automatic' -- "$word")); return ;;
-    --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2' -- "$word")); return ;;
+    --solver) COMPREPLY=($(compgen -W 'pair map outer inner reference columns rows tiles automatic' -- "$word")); return ;;
+    --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90' -- "$word")); return ;;
     --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations windows calls' -- "$word")); return ;;
     --limit) COMPREPLY=($(compgen -W 'same read copy' -- "$word")); return ;;
     -o | --output | --file) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --arch) COMPREPLY=($(compgen -W 'sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' -- "$word")); return ;;
     --set | --threads | --count | --seed | --seconds | --elements | --bytes) return ;;
     esac
     case ${COMP_WORDS[1]} in
@@ -24,7 +25,8 @@ _modefold()
     bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --limit --json' ;;
     demo) options='--threads' ;;
     info) options='--device' ;;
-    help) COMPREPLY=($(compgen -W 'run plan verify bench demo info' -- "$word")); return ;;
+    warm) options='--arch --file --set --strict' ;;
+    help) COMPREPLY=($(compgen -W 'run plan verify bench demo info warm' -- "$word")); return ;;
     *) return ;;
     esac
     case $word in

@@ -9,10 +9,11 @@ _modefold() {
         'bench:measure, beside the limit of the machine'
         'demo:ten folds of large arrays, checked'
         'info:what this build has'
+        'warm:compile kernels for CUDA devices elsewhere'
         'help:help on a subcommand'
     )
     types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
-    solvers=(map outer inner reference)
+    solvers=(pair map outer inner reference columns rows tiles)
     if (( CURRENT == 2 )); then
         _describe -t commands 'modefold subcommand' commands
         _arguments '--help[examples and subcommands]' '--version[the version]'
@@ -24,7 +25,7 @@ _modefold() {
         "--dtype[the results' types]:type:($types)"
         '--threads[how many threads]:number:'
         "--solver[this solver or none]:solver:($solvers)"
-        '--device[the device]:device:(cpu cpu\:1 cpu\:2)'
+        '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)'
         '--order-as-written[number elements in the order of the modes string]'
         '--help[examples and options]'
     )
@@ -39,18 +40,23 @@ _modefold() {
     plan) _arguments $fold '1:modes:' '2:expression:' '*:input:_files' ;;
     verify)
         _arguments '--count[random problems]:number:' '--seed[which ones]:number:' '--seconds[stop after]:seconds:' \
-            "--solver[only this one]:solver:($solvers automatic)" '--device[the device]:device:(cpu cpu\:1 cpu\:2)' \
+            "--solver[only this one]:solver:($solvers automatic)" '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)' \
             '*--file[problems from a file]:file:_files' '--help[examples and options]' '*:problem:'
         ;;
     bench)
         _arguments '--rows[which rows]:rows:(all reduce broadcast operations windows calls)' \
             "--dtype[types]:type:($types)" '--elements[of the largest operand]:number:' '--bytes[the same]:number:' \
             '--limit[what to compare with]:limit:(same read copy)' '--seconds[for each row]:seconds:' '--threads[how many threads]:number:' \
-            "--solver[this solver or none]:solver:($solvers)" '--device[the device]:device:(cpu cpu\:1 cpu\:2)' \
+            "--solver[this solver or none]:solver:($solvers)" '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)' \
             '--json[as JSON]' '--help[examples and options]' '*:problem:'
         ;;
     demo) _arguments '--threads[how many threads]:number:' '--help[what it does]' ;;
-    info) _arguments '--device[the device]:device:(cpu cpu\:1 cpu\:2)' '--help[what it does]' ;;
+    info) _arguments '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)' '--help[what it does]' ;;
+    warm)
+        _arguments '--arch[architectures of CUDA]:architectures:(sm_80 sm_86 sm_89 sm_90 sm_100 sm_120)' \
+            '*--file[problems from a file]:file:_files' '--set[sizes of modes]:x=SIZE,...:' \
+            '--strict[spilled registers are a failure]' '--help[examples and options]' '*:problem:'
+        ;;
     help) _describe -t commands 'modefold subcommand' commands ;;
     esac
 }

@@ -19,8 +19,8 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
         for (int i = 0; i < HELD; i++) {
             const int e = (k + u) * LANES + own + LANE_THREADS * i;
             r[u][i] = no_elements();
-            if (u < steps) { /* beyond the end the last row is read, and not used: conditions would keep loads apart */
-                p[u][i] = element_place(S, start, first + (full || e < n ? e : n - 1));
+            if (u < steps && (full || e < n)) {
+                p[u][i] = element_place(S, start, first + e);
                 if (inside(S, p[u][i]))
                     r[u][i] = fetch_vector(T, S, p[u][i], KEPT - 1, vectors);
             }

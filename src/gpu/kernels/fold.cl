@@ -79,8 +79,8 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 /* Both phases of a tile from one reading, where a batch holds it. */
 enum { ONE_READING = TWO_PHASES && BATCH * LANES >= MOST };
 
-/* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there the last
- * ones before are read, and not used: conditions would keep loads apart. */
+/* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
+ * read the last ones before, which are not used: conditions would keep loads apart. */
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
                          int steps, int vectors, int second, struct lane s[OWN])
 {
@@ -93,7 +93,7 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
         for (int f = 0; f < FETCHES; f++) {
             const int e = (k + u) * LANES + lane_of(t, f);
             r[u][f] = no_elements();
-            if (u < steps) {
+            if (u < steps && (full || TEAM_VECTOR > 1 || e < n)) {
                 p[u][f] = element_place(S, start, first + (full || e < n ? e : n - OWN / FETCHES));
                 if (inside(S, p[u][f]))
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);

@@ -1,0 +1,166 @@
+/* Kernels of the structured problems, compiled by NVRTC for architectures that need not be here: every one compiles,
+ * and none spills registers. Then the cache: what planning for sm:90 leaves on disk is what cuda.c finds there. */
+#include "cache_folder.h"
+#include "gpu_test.h"
+
+#include <pthread.h>
+
+#include "gpu/gpu.h"
+#include "lists.h"
+#include "problem.h"
+
+struct worker {
+    int architecture;
+    const struct problem_file *file;
+    mf_device *device;
+    pthread_t thread;
+    int kernels, refused, failed, silent, spilled;
+    char failures[4096], spills[8192]; /* for people */
+};
+
+static void add_line(char *text, size_t size, const char *line, const char *more)
+{
+    size_t n = strlen(text);
+    snprintf(text + n, size - n, "    %s  %s\n", line, more);
+}
+
+/* Checks what the new kernel takes, by the plan's last words. */
+static void look_at_usage(struct worker *worker, const char *line, const mf_plan *plan)
+{
+    int registers = 0, stack = 0, spilled = 0;
+    char numbers[100];
+    const char *found = strstr(mf_plan_describe(plan), " threads with ");
+    worker->kernels++;
+    if (!found ||
+        sscanf(found, " threads with %d registers, %d bytes on the stack, %d spilled", &registers, &stack, &spilled) !=
+            3 ||
+        registers < 1) {
+        worker->silent++;
+        return;
+    }
+    if (!spilled)
+        return;
+    worker->spilled++;
+    snprintf(numbers, sizeof numbers, "(%s: %d registers, %d bytes on the stack, %d spilled)", mf_plan_solver(plan),
+             registers, stack, spilled);
+    add_line(worker->spills, sizeof worker->spills, line, numbers);
+}
+
+static void *compile_all(void *argument)
+{
+    struct worker *worker = argument;
+    struct problem_line *line = malloc(sizeof *line);
+    char error[512];
+    for (int i = 0; line && i < worker->file->count; i++) {
+        mf_plan *plan = NULL;
+        const void *before = list_newest_kernel(worker->device);
+        int wrong = problem_parse(worker->file->lines[i], line, error, sizeof error);
+        mf_status status = wrong ? MF_ERROR_ARGUMENT : problem_plan(worker->device, line, NULL, 0, &plan);
+        if (status == MF_ERROR_EMPTY) { /* a mean of nothing */
+            worker->refused++;
+        } else if (status != MF_OK) {
+            worker->failed++;
+            add_line(worker->failures, sizeof worker->failures, worker->file->lines[i], wrong ? error : mf_error());
+        } else if (before != list_newest_kernel(worker->device)) {
+            look_at_usage(worker, worker->file->lines[i], plan);
+        }
+        mf_plan_destroy(plan);
+    }
+    worker->failed += !line;
+    free(line);
+    return NULL;
+}
+
+/* Whether there is such a worker: its device opens. */
+static int open_worker(struct worker *worker, int architecture, const struct problem_file *file)
+{
+    char name[32], what[64];
+    snprintf(name, sizeof name, "sm:%d", architecture);
+    worker->architecture = architecture;
+    worker->file = file;
+    if (mf_device_open(name, &worker->device) == MF_OK)
+        return 1;
+    snprintf(what, sizeof what, "kernels for %s", name);
+    check_skip(what, mf_error()); /* a compiler that is older or newer, or none */
+    return 0;
+}
+
+static void test_problems(void)
+{
+    static const int architectures[] = {80, 90, 100};
+    static struct worker workers[3];
+    struct problem_file file;
+    char error[512];
+    int count = 0;
+    if (!CHECK(!problem_file_read(source_file("tests/gpu_problems.txt"), &file, error, sizeof error)))
+        return;
+    for (int i = 0; i < 3; i++)
+        count += open_worker(&workers[count], architectures[i], &file);
+    for (int i = 0; i < count; i++)
+        CHECK(!pthread_create(&workers[i].thread, NULL, compile_all, &workers[i]));
+    for (int i = 0; i < count; i++) {
+        struct worker *worker = &workers[i];
+        pthread_join(worker->thread, NULL);
+        printf("sm_%d: %d kernels of %d problems\n", worker->architecture, worker->kernels, file.count);
+        CHECK_MSG(!worker->failed, "sm_%d: %d problems do not compile:\n%s", worker->architecture, worker->failed,
+                  worker->failures);
+        CHECK_MSG(!worker->silent, "sm_%d: %d plans do not tell what they take", worker->architecture, worker->silent);
+        CHECK_MSG(!worker->spilled, "sm_%d: %d kernels spill:\n%s", worker->architecture, worker->spilled,
+                  worker->spills);
+        CHECK_MSG(worker->kernels > 60, "sm_%d: only %d kernels", worker->architecture, worker->kernels);
+        CHECK(worker->refused < 3);
+        mf_device_close(worker->device);
+    }
+    problem_file_free(&file);
+}
+
+/* The cuda device calls mf_nvrtc_compile with its prelude, the kernel's text and no usage. The text is taken out of the
+ * entry that a plan for sm:90 left, and the entry's binary is replaced, to see that this call finds it. */
+static void test_key(void)
+{
+    static char data[1 << 20], compiler[2000], text[1 << 20];
+    struct problem_line *line = malloc(sizeof *line);
+    mf_device *device;
+    mf_plan *plan;
+    char error[512], *binary = NULL;
+    uint64_t sizes[2];
+    size_t size = 0;
+    use_cache("cache-key");
+    if (!line || mf_device_open("sm:90", &device) != MF_OK) {
+        check_skip("the key of compiled kernels", mf_error());
+        free(line);
+        return;
+    }
+    CHECK(!problem_parse("ij->i | sum(a) | a=f32[30,40] o=f32[30]", line, error, sizeof error));
+    CHECK(problem_plan(device, line, NULL, 0, &plan) == MF_OK);
+    if (CHECK(count_entries("cache-key") == 1) && CHECK(read_entry(data, sizeof data) > 48)) {
+        memcpy(sizes, data + 8, sizeof sizes);
+        if (CHECK(sizes[0] < sizeof compiler && sizes[1] < sizeof text && 40 + sizes[0] + sizes[1] < sizeof data)) {
+            memcpy(compiler, data + 40, (size_t)sizes[0]);
+            memcpy(text, data + 40 + sizes[0], (size_t)sizes[1]);
+        }
+        CHECK(!strncmp(text, mf_gpu_cuda.prelude, strlen(mf_gpu_cuda.prelude)) && strstr(text, "modefold"));
+        mf_cache_keep(compiler, text, "forged", 6);
+        CHECK(mf_nvrtc_compile(text, 90, NULL, &binary, &size) == MF_OK);
+        CHECK(size == 6 && !memcmp(binary, "forged", 6));
+        mf_free(binary);
+        CHECK(mf_nvrtc_compile(text, 80, NULL, &binary, &size) == MF_OK && size > 500); /* another key */
+        mf_free(binary);
+    }
+    mf_plan_destroy(plan);
+    mf_device_close(device);
+    free(line);
+}
+
+int main(void)
+{
+    char version[256];
+    gpu_test_environment("off");
+    if (mf_nvrtc_version(version, sizeof version)) {
+        check_skip("kernels for CUDA", version);
+        return check_done("test_gpu_compile");
+    }
+    test_problems();
+    test_key();
+    return check_done("test_gpu_compile");
+}

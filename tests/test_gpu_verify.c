@@ -1,0 +1,135 @@
+/* Problems on "opencl:0" against the CPU's reference, by the code of `modefold verify`: those of gpu_problems.txt and
+ * problems.txt, and random ones.
+ *
+ * MODEFOLD_GPU_VERIFY_COUNT says how many random ones (150), MODEFOLD_GPU_VERIFY_SEED which (1). Nearly every problem
+ * has a kernel of its own, and PoCL compiles one at a time: MODEFOLD_GPU_VERIFY_SHARE=1/2 takes the first of every 2
+ * problems and 2/2 the second, so that two processes do all. MODEFOLD_GPU_VERIFY_CACHE names a folder to find the
+ * kernels of an earlier run in. */
+#include "gpu_test.h"
+#include "random.h"
+#include "verify.h"
+
+enum {
+    KEPT_RANDOM = 150, /* kernels of more random problems are not kept on disk */
+    REOPEN = 200       /* a device holds every kernel that it has met: now and then a new one */
+};
+
+static struct verifier verifier;
+static long part = 1, parts = 1, met;
+
+static long environment_number(const char *name, long otherwise)
+{
+    const char *text = getenv(name);
+    return text && *text ? strtol(text, NULL, 10) : otherwise;
+}
+
+static int open_device(void)
+{
+    mf_device_close(verifier.device[0]);
+    return mf_device_open("opencl:0", &verifier.device[0]) == MF_OK;
+}
+
+static void check_problem(const struct problem_line *line)
+{
+    struct problem_line *copy = malloc(sizeof *copy);
+    struct finding finding;
+    if (!copy)
+        abort();
+    *copy = *line;
+    if (++met % REOPEN == 0)
+        CHECK_MSG(open_device(), "%s", mf_error());
+    int same = verify_problem(&verifier, copy, &finding) == FINDING_NONE;
+    CHECK_MSG(same, "a difference:");
+    if (!same && check_failed < 5) {
+        verify_report(stderr, copy, &finding);
+        verify_shrink(&verifier, copy, &finding, 20);
+        fprintf(stderr, "  made smaller:\n");
+        verify_report(stderr, copy, &finding);
+    }
+    free(copy);
+}
+
+/* Whether this process takes problem number i. */
+static int is_ours(long i)
+{
+    return i % parts == part - 1;
+}
+
+static void check_file(const char *path, int least)
+{
+    static struct problem_line line;
+    struct problem_file file;
+    char error[512];
+    int failed = problem_file_read(path, &file, error, sizeof error);
+    if (!CHECK_MSG(!failed, "%s", failed ? error : ""))
+        return;
+    CHECK_MSG(file.count >= least, "%s has only %d problems", path, file.count);
+    for (int i = 0; i < file.count; i++) {
+        if (!is_ours(i))
+            continue;
+        failed = problem_parse(file.lines[i], &line, error, sizeof error);
+        if (CHECK_MSG(!failed, "%s: %s", file.lines[i], failed ? error : ""))
+            check_problem(&line);
+    }
+    problem_file_free(&file);
+}
+
+static void check_random(void)
+{
+    static struct problem_line line;
+    long count = environment_number("MODEFOLD_GPU_VERIFY_COUNT", KEPT_RANDOM);
+    uint64_t seed = (uint64_t)environment_number("MODEFOLD_GPU_VERIFY_SEED", 1);
+    for (long i = 0; i < count; i++) {
+        if (!is_ours(i))
+            continue;
+        if (i >= KEPT_RANDOM)
+            setenv("MODEFOLD_CACHE", "off", 1);
+        random_problem(seed, (uint64_t)i, &line);
+        check_problem(&line);
+    }
+}
+
+/* A wrong bit would be noticed: one expected bit is made wrong. */
+static void check_that_it_compares(void)
+{
+    static struct problem_line line;
+    struct problem_memory memory;
+    struct problem_difference difference;
+    char error[512];
+    CHECK(!problem_parse("ij->i | sum(a) | a=f32[3,5] o=f32[3]", &line, error, sizeof error));
+    if (!CHECK(!problem_memory_make(&line, 1, &memory, error, sizeof error)))
+        return;
+    CHECK(problem_run(verifier.reference, &line, &memory, "reference", 0, 0) == MF_OK);
+    problem_memory_expect(&memory);
+    for (int wrong = 1; wrong >= 0; wrong--) {
+        memory.block[MF_MAX_INPUTS].expected[4] ^= 1; /* there, and then back */
+        problem_memory_reset(&memory);
+        CHECK(problem_run_on_device(verifier.device[0], &line, &memory, NULL, 1) == MF_OK);
+        CHECK(problem_compare(&line, &memory, &difference) == wrong);
+        CHECK(!wrong || (difference.output == 0 && difference.at[0] == 1 && difference.count == 1));
+    }
+    problem_memory_free(&memory);
+}
+
+int main(void)
+{
+    const char *cache = getenv("MODEFOLD_GPU_VERIFY_CACHE"), *share = getenv("MODEFOLD_GPU_VERIFY_SHARE");
+    gpu_test_environment(cache && *cache ? cache : "cache-verify");
+    if (share && *share)
+        CHECK(sscanf(share, "%ld/%ld", &part, &parts) == 2 && part >= 1 && part <= parts);
+    if (!open_device()) {
+        check_skip("every problem on opencl:0", mf_error());
+        return check_done("test_gpu_verify");
+    }
+    verifier.device_count = 1;
+    if (!CHECK_MSG(mf_device_open("cpu", &verifier.reference) == MF_OK, "%s", mf_error()))
+        return check_done("test_gpu_verify");
+    check_that_it_compares();
+    check_file(source_file("tests/gpu_problems.txt"), 130);
+    check_file(source_file("tests/problems.txt"), 50);
+    check_random();
+    verify_summary(stdout, &verifier);
+    mf_device_close(verifier.device[0]);
+    mf_device_close(verifier.reference);
+    return check_done("test_gpu_verify");
+}

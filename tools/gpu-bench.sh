@@ -1,0 +1,19 @@
+#!/bin/sh
+# The table of bench/gpu_table.py for this machine's GPU: gpu-bench.sh LIBRARY [options of gpu_table.py]
+#
+# LIBRARY is libmodefold.so. Needs PyTorch with CUDA, and CuPy for the limit of reading. Writes
+# bench/results/gpu-NAME.md and .json, NAME being the GPU's; PYTHON names another python3, OUT another place.
+source=$(cd "$(dirname "$0")/.." && pwd) || exit 2
+[ -n "$1" ] && [ -r "$1" ] || { echo "usage: $0 LIBRARY [options of gpu_table.py]; there is no \"$1\""; exit 2; }
+library=$(cd "$(dirname "$1")" && pwd)/${1##*/}
+shift
+python=${PYTHON:-python3}
+name=$("$python" -c 'import torch; print(torch.cuda.get_device_name())' 2>/dev/null)
+if [ -z "$name" ]; then
+    echo "gpu-bench: skipped: $python has no PyTorch that sees a GPU"
+    exit 77
+fi
+"$python" -c 'import cupy' 2>/dev/null || { echo "gpu-bench: skipped: $python has no CuPy, which the limit needs"; exit 77; }
+out=${OUT:-$source/bench/results/gpu-$(echo "$name" | tr 'A-Z ' 'a-z-' | sed 's/^nvidia-//')}
+mkdir -p "$(dirname "$out")"
+"$python" "$source/bench/gpu_table.py" --library "$library" --out "$out" "$@" && echo "written: $out.md and $out.json"
