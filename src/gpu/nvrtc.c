@@ -156,28 +156,57 @@ static mf_status compile(const char *text, int architecture, int count, const ch
     return status;
 }
 
+/* Compiles; where registers are spilled so that more blocks fit, once more with all registers, and keeps the better. */
+static mf_status compile_unspilled(const char *text, int architecture, int count, const char **options,
+                                   struct gpu_usage *usage, char **binary, size_t *size)
+{
+    MF_TRY(compile(text, architecture, count, options, usage, binary, size));
+    if (!usage->spilled)
+        return MF_OK;
+    struct gpu_usage other;
+    char *again;
+    size_t again_size;
+    options[count] = "-DONE_BLOCK=1";
+    MF_TRY(compile(text, architecture, count + 1, options, &other, &again, &again_size));
+    if (other.spilled >= usage->spilled) {
+        mf_free(again);
+        return MF_OK;
+    }
+    mf_free(*binary);
+    *binary = again;
+    *size = again_size;
+    *usage = other;
+    return MF_OK;
+}
+
 mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size)
 {
-    enum { OPTIONS = 7 };
+    enum { OPTIONS = 8 };
     char target[40], key[256];
-    /* IEEE 754 as the processor has it: the contract's bits depend on every one of these */
-    const char *const options[OPTIONS + 1] = {target,
-                                              "--fmad=false",
-                                              "--ftz=false",
-                                              "--prec-div=true",
-                                              "--prec-sqrt=true",
-                                              "--std=c++17",
-                                              "--device-as-default-execution-space",
-                                              "--ptxas-options=-v" /* for usage; the code is the same */};
+    struct gpu_usage used;
+    /* IEEE 754 as the processor has it: the contract's bits depend on all but the last */
+    const char *options[OPTIONS + 1] = {target,
+                                        "--fmad=false",
+                                        "--ftz=false",
+                                        "--prec-div=true",
+                                        "--prec-sqrt=true",
+                                        "--std=c++17",
+                                        "--device-as-default-execution-space",
+                                        "--ptxas-options=-v" /* tells what is used */};
     *binary = NULL;
     MF_TRY(mf_nvrtc_knows(architecture));
     snprintf(target, sizeof target, "--gpu-architecture=sm_%d", architecture);
     int length = snprintf(key, sizeof key, "NVRTC %d.%d", major, minor);
-    for (int i = 0; i < OPTIONS; i++)
+    for (int i = 0; i < OPTIONS - 1; i++)
         length += snprintf(key + length, sizeof key - (size_t)length, " %s", options[i]);
     if (!usage && mf_cache_find(key, text, binary, size))
         return MF_OK;
-    MF_TRY(compile(text, architecture, usage ? OPTIONS + 1 : OPTIONS, options, usage, binary, size));
+    mf_status status = compile_unspilled(text, architecture, OPTIONS, options, usage ? usage : &used, binary, size);
+    if (status != MF_OK) {
+        mf_free(*binary);
+        *binary = NULL;
+        return status;
+    }
     mf_cache_keep(key, text, *binary, *size);
     return MF_OK;
 }

@@ -65,7 +65,12 @@ static inline float fold_max_f32(float x, float y)
     return x;
 }
 
+/* The compiler may want so few registers for many blocks that it has to spill: nvrtc.c then compiles again, without. */
+#ifdef ONE_BLOCK
+#define KERNEL extern "C" __global__ __launch_bounds__(THREADS, 1)
+#else
 #define KERNEL extern "C" __global__ __launch_bounds__(THREADS)
+#endif
 #define GLOBAL
 #define SHARED __shared__
 #define SHARED_POINTER
