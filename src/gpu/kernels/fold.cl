@@ -136,7 +136,7 @@ static inline void team_lanes(struct tensors T, shape_ptr S, struct place start,
         l[j] = empty_lane();
     if (n > 0) {
         if (ONE_READING && (TEAM_VECTOR == 1 || vectors)) {
-            if (n == MOST)
+            if (n == BATCH * LANES)
                 batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, l);
             else
                 batch(T, S, start, first, 0, n, 0, BATCH, 1, 0, l);
