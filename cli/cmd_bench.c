@@ -231,7 +231,7 @@ static void put_result(struct job *job, const char *name, const struct result *r
                time);
         if (job->one_shot) /* a call's own cost: memory has no part in it */
             printf(" %8s %8s %6s  %-13s %s\n", "-", "-", "-", "-", r->solver);
-        else if (!r->limit)
+        else if (r->limit <= 0)
             printf(" %8.2f %8s %6s  %-13s %s\n", bytes / r->fold * 1e-9, "-", "-", "-", r->solver);
         else
             printf(" %8.2f %8.2f %6.2f  %-13s %s\n", bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio,
@@ -244,7 +244,7 @@ static void put_result(struct job *job, const char *name, const struct result *r
     printf(", \"type\": \"%s\", \"problem\": ", mf_type_name(job->line.tensor[0].dtype));
     show_json_text(stdout, problem_print(&job->line, text, sizeof text));
     printf(", \"seconds\": %.9f, \"gb_per_second\": %.3f, ", r->fold, bytes / r->fold * 1e-9);
-    if (r->limit)
+    if (r->limit > 0)
         printf("\"limit_gb_per_second\": %.3f, \"ratio\": %.4f, \"limit\": \"%s\", ", bytes / r->limit * 1e-9, r->ratio,
                r->limit_what);
     else

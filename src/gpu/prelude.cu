@@ -51,6 +51,21 @@ static inline uint16_t mf_f32_to_bf16(float x)
     return x == x ? h : (uint16_t)0x7fc0u;
 }
 
+/* A value chosen from two constants, then negated, became the choice of -1 and -0, and that +0 in CUDA 13.0's assembler
+ * (seen on an H200). So the compiler does not see that it was chosen. */
+#define MF_CHOSEN(value) chosen(value)
+static inline float chosen(float x)
+{
+    asm("" : "+f"(x));
+    return x;
+}
+
+static inline double chosen(double x)
+{
+    asm("" : "+d"(x));
+    return x;
+}
+
 /* min and max of reducers: a NaN sticks; which zero wins does not matter. */
 #define MF_FOLD_EXTREMES
 static inline float fold_min_f32(float x, float y)

@@ -17,6 +17,11 @@
 #define MF_PASTE_(start, suffix) start##suffix
 #define MF_PASTE(start, suffix) MF_PASTE_(start, suffix)
 
+/* A value chosen from two. A prelude may keep its compiler from looking into the choice. */
+#ifndef MF_CHOSEN
+#define MF_CHOSEN(value) (value)
+#endif
+
 #define BITS 32
 #include "ops_float.inc"
 #define BITS 64
