@@ -21,7 +21,8 @@ static mf_status make(struct mf_plan *plan)
     int batch = mf_gpu_steps_at_once(problem, choice.vector), team = LANES / (choice.vector > 1 ? choice.vector : 4);
     choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, batch > 16 ? 128 : 256);
     int teams = choice.threads / team;
-    int64_t wanted = 16 * (int64_t)limits->multiprocessors, parts = wanted / (problem->kept_total ? problem->kept_total : 1);
+    int64_t wanted = 16 * (int64_t)limits->multiprocessors,
+            parts = wanted / (problem->kept_total ? problem->kept_total : 1);
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
     int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
