@@ -101,8 +101,8 @@ static int number_before(const char *log, const char *words)
 /* The assembler says with -v, for every function (ours is the only one):
  *     384 bytes stack frame, 732 bytes spill stores, 828 bytes spill loads
  *     Used 24 registers, used 0 barriers, ...
- * Where NVRTC has the binary in a cache of its own (a machine with a driver) there is no assembler, and it says nothing:
- * all zeros. */
+ * Where NVRTC has the binary in a cache of its own (a machine with a driver) there is no assembler, and it says
+ * nothing: all zeros. */
 static mf_status read_usage(nvrtcProgram program, struct gpu_usage *usage)
 {
     char *log = program_log(program);
