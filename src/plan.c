@@ -247,7 +247,9 @@ static mf_status place_inputs(const struct mf_plan *plan, const struct given *gi
         if (plan->device->api)
             pointers->in_offset[i] = (int64_t)bytes / size + problem->in_base[i];
         else
-            pointers->in[i] += (int64_t)bytes + problem->in_base[i] * size;
+            pointers->in[i] =
+                (const char *)((uintptr_t)given->in[i] + bytes + /* a place past all, if nothing is read */
+                               (uintptr_t)(problem->in_base[i] * size));
     }
     return MF_OK;
 }
