@@ -233,7 +233,7 @@ MF_API mf_status mf_plan_create(mf_device *device, const char *modes, const char
 /* Runs a plan on any memory of the planned layout: inputs[i] points to element [0,0,...] of operand i (DLTensor's
  * data + byte_offset), outputs likewise. Several threads may execute one plan at once (on outputs of their own).
  * stream is null on the CPU; on a GPU it is a CUstream (cudaStream_t) or a cl_command_queue, null the device's own.
- * There nothing is allocated and nobody waits, so that the call can be captured in a CUDA graph; executions of one plan
+ * There nothing is allocated and nobody waits, as CUDA graphs want it; executions of one plan
  * follow each other in one stream, because they share the plan's workspace. On OpenCL the pointers are cl_mem.
  * Element pointers must be aligned to their type. */
 MF_API mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs, void *const *outputs, void *stream);

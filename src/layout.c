@@ -366,6 +366,17 @@ mf_status mf_problem_make(const struct modes *modes, const DLTensor *inputs, con
     return MF_OK;
 }
 
+int mf_nest_is_as_written(const struct nest *nest)
+{
+    int64_t weight = 1;
+    for (int l = nest->kept + nest->reduced - 1; l >= nest->kept; l--) {
+        if (nest->index[l] != weight)
+            return 0;
+        weight *= nest->size[l];
+    }
+    return 1;
+}
+
 /* ---- overlap at execution ---- */
 
 /* The kept loops of one side in bytes; an input's reduced loops too, so that all it reads is there. */

@@ -46,6 +46,9 @@ struct problem {
 mf_status mf_problem_make(const struct modes *modes, const DLTensor *inputs, const DLTensor *outputs, int as_written,
                           struct problem *problem);
 
+/* Whether the nest numbers its reduced elements in the order as written. */
+int mf_nest_is_as_written(const struct nest *nest);
+
 /* MF_ERROR_OVERLAP if these pointers overlap in a way that the fold cannot bear; cheap when nothing is near. */
 mf_status mf_problem_check_overlap(const struct problem *problem, const void *const *inputs, void *const *outputs);
 

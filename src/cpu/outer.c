@@ -117,15 +117,8 @@ static int columns_are_fastest(const struct mf_plan *plan)
 static int same_element_order(const struct problem *problem)
 {
     for (int r = 0; r < problem->program.reducer_count; r++)
-        if (problem->program.reducer[r].kind == RED_ARG) {
-            const struct nest *nest = &problem->memory;
-            int64_t weight = 1;
-            for (int l = nest->kept + nest->reduced - 1; l >= nest->kept; l--) {
-                if (nest->index[l] != weight)
-                    return 0;
-                weight *= nest->size[l];
-            }
-        }
+        if (problem->program.reducer[r].kind == RED_ARG)
+            return mf_nest_is_as_written(&problem->memory);
     return 1;
 }
 

@@ -115,7 +115,7 @@ static void emit_list(const char *name, const struct gpu_slots *slots, const int
 {
     mf_text_add(to, "#define %s(X)", name);
     for (int s = 0; s < slots->count; s++)
-        if (!uses || uses[slots->input[s]])
+        if (uses[slots->input[s]])
             mf_text_add(to, " X(%d)", s);
     mf_text_append(to, "\n");
 }
@@ -250,7 +250,6 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
                 mf_emit_has_kind(problem, RED_ARG), mf_emit_has_count(problem), mf_emit_has_kind(problem, RED_LSE),
                 !mf_emit_has_kind(problem, RED_MOMENTS), mf_emit_is_ordered(problem), mf_emit_state_words(problem),
                 wide);
-    emit_list("FOR_INPUTS", slots, NULL, to);
     emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
     emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);
     mf_text_append(to, "#define FOR_OUTPUTS(X)");

@@ -176,24 +176,12 @@ static void emit_lane(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    s.n = 0;\n    return s;\n}\n\n");
 }
 
-/* Whether elements come in the order as written, so that of equal ones the first stays. */
-static int in_written_order(const struct nest *nest)
-{
-    int64_t weight = 1;
-    for (int l = nest->kept + nest->reduced - 1; l >= nest->kept; l--) {
-        if (nest->index[l] != weight)
-            return 0;
-        weight *= nest->size[l];
-    }
-    return 1;
-}
-
 static void emit_chain_argument(const struct problem *problem, int r, struct gpu_text *to)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
     int less = reducer->fold == FOLD_MIN;
-    if (in_written_order(&problem->memory)) {
-        /* not (x <= best), which a NaN is, unless the best is one already */
+    if (mf_nest_is_as_written(&problem->memory)) {
+        /* of equal ones the first stays; not (x <= best), which a NaN is, unless the best is one already */
         mf_text_add(to, "    if (present && (before == 0 || (!(x.a%d %s s->r%d) && s->r%d == s->r%d))) {\n", r,
                     less ? ">=" : "<=", r, r, r);
     } else {

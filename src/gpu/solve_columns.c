@@ -61,8 +61,9 @@ static struct columns_form make_form(const struct problem *problem, int vector, 
 }
 
 /* How good a form is: the part of the device that its blocks keep busy (they come in waves, the last of which may be
- * nearly empty), times the part of 32 KB that a multiprocessor has in flight; accesses of less than 128 bytes cost a
- * little. Registers: the accumulators, what is loaded, and some. 0: too many. */
+ * nearly empty), times the part of 32 KB that a multiprocessor has in flight; accesses of less than 128 bytes count
+ * for less. The factors are guesses that chose well on an H200. Registers: the accumulators, what is loaded, and some.
+ * 0: too many. */
 static double worth_of(const struct problem *problem, const struct columns_form *form, int64_t tiles,
                        const struct gpu_limits *limits)
 {
@@ -81,7 +82,8 @@ static double worth_of(const struct problem *problem, const struct columns_form 
     double in_flight = (each < at_once ? each : at_once) * threads * loaded / (32 << 10);
     int64_t row = problem->memory.size[problem->memory.kept - 1], beside = form->column_threads * (int64_t)form->vector;
     int64_t bytes = (beside < row ? beside : row) * item;
-    /* a block's start and end take a microsecond, in which others go on; a multiprocessor reads 30 KB in one */
+    /* a block's start and end are taken for a microsecond, in which others go on; an H200's multiprocessor reads its
+     * share of 4 TB/s, 30 KB, in one */
     double span = at_once * (double)columns * (double)(problem->reduced_total < TILE ? problem->reduced_total : TILE) *
                   item / (30 << 10);
     return busy * (in_flight < 1 ? in_flight : 1) * span / (span + 1) *
@@ -105,7 +107,7 @@ static struct columns_form columns_form(const struct problem *problem, int64_t t
     double best_worth = 0;
     if (mf_gpu_two_phases(problem) &&
         reads_again(problem)) /* 32 bytes beside each other: 128 KB, which the cache holds */
-        return make_form(problem, mf_clamp(widest, 1, 8 / item > 0 ? 8 / item : 1), 1, 4);
+        return make_form(problem, mf_clamp(widest, 1, 8 / item), 1, 4);
     for (int vector = widest; vector >= 1 && (vector == widest || vector * item >= 4); vector /= 2)
         for (int beside = GPU_WARP; beside >= 1; beside /= 2)
             for (int held = problem->reduced_total <= LANES ? 32 : 8; held >= 1; held /= 2) {
