@@ -8,7 +8,8 @@
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
-    &mf_solver_pair, &mf_solver_map, &mf_solver_outer, &mf_solver_inner, &mf_solver_reference, NULL,
+    &mf_solver_pair,      &mf_solver_map, &mf_solver_contract, &mf_solver_outer, &mf_solver_inner,
+    &mf_solver_reference, NULL,
 };
 
 /* Whether the device reads memory of this DLPack device type: the processor its own and what a GPU shares with it

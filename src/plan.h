@@ -72,6 +72,7 @@ struct solver {
 /* In the order of preference; ends with null. */
 extern const struct solver *const mf_solvers[];
 
-extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_outer, mf_solver_inner, mf_solver_reference;
+extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_contract, mf_solver_outer, mf_solver_inner,
+    mf_solver_reference;
 
 #endif

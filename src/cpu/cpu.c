@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "cpu.h"
 
+#include "contraction_kernels.h"
+
 #include <sched.h>
 #include <stdlib.h>
 
@@ -10,6 +12,11 @@ void mf_kernels_sse2(struct kernels *k);
 void mf_kernels_avx2(struct kernels *k);
 void mf_kernels_avx512(struct kernels *k);
 void mf_kernels_neon(struct kernels *k);
+void mf_contractions_scalar(struct contraction_kernels *k);
+void mf_contractions_sse2(struct contraction_kernels *k);
+void mf_contractions_avx2(struct contraction_kernels *k);
+void mf_contractions_avx512(struct contraction_kernels *k);
+void mf_contractions_neon(struct contraction_kernels *k);
 
 #ifdef MF_HAVE_X86
 static int has_avx512(void)
@@ -31,25 +38,32 @@ static int always(void)
 static const struct isa {
     const char *name;
     void (*fill)(struct kernels *k);
+    void (*fill_contractions)(struct contraction_kernels *k);
     int (*here)(void);
 } isas[] = {
 #ifdef MF_HAVE_X86
-    {"avx512", mf_kernels_avx512, has_avx512}, {"avx2", mf_kernels_avx2, has_avx2}, {"sse2", mf_kernels_sse2, always},
+    {"avx512", mf_kernels_avx512, mf_contractions_avx512, has_avx512},
+    {"avx2", mf_kernels_avx2, mf_contractions_avx2, has_avx2},
+    {"sse2", mf_kernels_sse2, mf_contractions_sse2, always},
 #endif
 #ifdef MF_HAVE_NEON
-    {"neon", mf_kernels_neon, always},
+    {"neon", mf_kernels_neon, mf_contractions_neon, always},
 #endif
-    {"scalar", mf_kernels_scalar, always},
+    {"scalar", mf_kernels_scalar, mf_contractions_scalar, always},
 };
 enum { ISAS = sizeof isas / sizeof isas[0] };
 
 static struct kernels tables[ISAS];
+static struct contraction_kernels contraction_tables[ISAS];
 static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
 {
-    for (int i = 0; i < ISAS; i++)
+    for (int i = 0; i < ISAS; i++) {
         isas[i].fill(&tables[i]);
+        isas[i].fill_contractions(&contraction_tables[i]);
+        tables[i].contractions = &contraction_tables[i];
+    }
 }
 
 int mf_cpu_thread_count(void)

@@ -118,6 +118,8 @@ enum {
     MAP_COUNT
 };
 
+struct contraction_kernels;
+
 struct kernels {
     const char *name;                                /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null);
@@ -135,6 +137,7 @@ struct kernels {
     convert_fn *load[DT_COUNT];          /* memory type to its class */
     convert_fn *store[DT_COUNT][4];      /* class to memory type */
     convert_fn *convert[4][4];           /* from class, to class */
+    const struct contraction_kernels *contractions;
     void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
     convert_fn *stream_f32, *stream_f64; /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */
 };

@@ -26,6 +26,16 @@ void mf_walk_make(struct walk *walk, int loops, const int64_t *size, const int64
     }
 }
 
+void mf_walk_choose(struct walk *walk, const int64_t *size, const int64_t *stride, int count, const int *loop)
+{
+    int64_t sizes[MAX_LOOPS], strides[MAX_LOOPS];
+    for (int l = 0; l < count; l++) {
+        sizes[l] = size[loop[l]];
+        strides[l] = stride[loop[l]];
+    }
+    mf_walk_make(walk, count, sizes, strides);
+}
+
 /* A position as one digit a loop. */
 struct cursor {
     int64_t offset;

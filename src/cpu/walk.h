@@ -13,6 +13,8 @@ struct walk {
 
 /* Merges neighbours that continue each other. No loops at all become one loop of 1. */
 void mf_walk_make(struct walk *walk, int loops, const int64_t *size, const int64_t *stride);
+/* The same for some of the loops, given by their numbers. */
+void mf_walk_choose(struct walk *walk, const int64_t *size, const int64_t *stride, int count, const int *loop);
 /* Elements from the base to flat position f. */
 int64_t mf_walk_offset(const struct walk *walk, int64_t f);
 /* The same for positions f, f+step ...: n of them, at least one. */

@@ -1,0 +1,75 @@
+/* Contractions on the CPU: what planning, ordering, packing and running share. */
+#ifndef MF_CPU_CONTRACTION_H
+#define MF_CPU_CONTRACTION_H
+
+#include "contraction_kernels.h"
+#include "finish.h"
+
+/* The most terms of one packed panel. */
+enum { PANEL_TERMS = 256 };
+
+/* ---- contraction_order.c: the sequence of terms as blocks of leaves ---- */
+
+/* Consecutive leaves whose terms are packed together and give one value; after it, `joins` joins of the two youngest
+ * values of blocks. */
+struct term_block {
+    int64_t leaf;
+    int32_t leaves, terms, joins;
+};
+
+/* Blocks in the order in which they are computed. A leaf's terms follow each other at `step`. */
+struct term_order {
+    int64_t block_count, leaf_count, step;
+    int levels; /* the most block values that are kept at once, the last one included */
+    struct term_block *block;
+    struct leaf *leaf;
+};
+
+/* The order of `terms` terms: the contract's tree, or (in_any_order) just one after the other. MF_ERROR_MEMORY.
+ * The arrays are one piece of memory, order->block. */
+mf_status mf_term_order_make(struct term_order *order, int64_t terms, int in_any_order);
+
+/* ---- contraction_pack.c: panels ---- */
+
+/* The left (x) or right (y) argument of the product. */
+struct factor {
+    int node;           /* of the map's pool */
+    int negate;         /* the kernels' x + y is x - y */
+    int looks_for_nans; /* packing tells whether some value is no finite number */
+    int direct;         /* the node is an operand of its class's own type: it is copied as it is */
+    int operand_count, operand[MF_MAX_INPUTS];
+    int64_t width;                      /* positions of a panel: the kernel's rows or columns */
+    int64_t total;                      /* positions of its own kept loops */
+    struct walk kept[MF_MAX_INPUTS];    /* by operand: the factor's own kept loops, */
+    struct walk reduced[MF_MAX_INPUTS]; /* the reduced loops, */
+    struct walk batch[MF_MAX_INPUTS];   /* the loops that both factors have */
+    struct block_plan block;
+};
+
+/* Fills all but node, negate, looks_for_nans and width. own, batch: the nest's kept loops that are the factor's own, and both's. */
+void mf_factor_plan(struct factor *factor, const struct problem *problem, int own_count, const int *own,
+                    int batch_count, const int *batch);
+
+/* One thread's packing. */
+struct packer {
+    const struct factor *factor;
+    const struct problem *problem;
+    const struct kernels *kernels;
+    struct block block;
+    int64_t *position[MF_MAX_INPUTS]; /* offsets of the positions at hand, in elements, */
+    int64_t *term[MF_MAX_INPUTS];     /* and of the terms */
+    char *raw[MF_MAX_INPUTS];         /* a panel of the operand's own elements */
+};
+
+/* Bytes for up to `most` positions. */
+size_t mf_packer_memory(const struct factor *factor, int64_t most);
+void mf_packer_start(struct packer *packer, const struct factor *factor, const struct problem *problem,
+                     const struct kernels *kernels, char *memory, int64_t most);
+/* Chooses positions first ... first+n-1 of batch b. */
+void mf_packer_place(struct packer *packer, int64_t b, int64_t first, int64_t n);
+/* Packs their panels for one block of terms to `to`: (n + width - 1) / width panels of terms x width values; positions
+ * past n are 0. Returns whether some value is no finite number, if the factor looks for them. */
+int mf_pack(struct packer *packer, const char *const *in, const struct term_order *order,
+            const struct term_block *block, int64_t n, char *to);
+
+#endif

@@ -1,0 +1,48 @@
+/* The kernels of contractions: one tile of outputs over packed panels of both operands.
+ *
+ * A term is x o y, terms are folded in an order given as leaves: a leaf is a chain of terms, left to right; after it
+ * come `joins` joins of the two youngest values. So any bracketing of the sequence can be asked for, the contract's
+ * halving tree (docs/numerics.md) too. */
+#ifndef MF_CPU_CONTRACTION_KERNELS_H
+#define MF_CPU_CONTRACTION_KERNELS_H
+
+#include "kernels.h"
+
+/* All of them commute. ABSDIFF is |x - y|, SQDIFF (x - y) * (x - y); AND as a term of FOLD_ANY is 0 or 1. */
+enum product {
+    PRODUCT_MUL,
+    PRODUCT_ADD,
+    PRODUCT_MIN,
+    PRODUCT_MAX,
+    PRODUCT_ABSDIFF,
+    PRODUCT_SQDIFF,
+    PRODUCT_EQ,
+    PRODUCT_NE,
+    PRODUCT_AND,
+    PRODUCT_OR,
+    PRODUCT_XOR,
+    PRODUCT_XORCOUNT, /* bits in which x and y differ */
+    PRODUCTS
+};
+
+/* count terms, the first of which is number `first` of the sequence (the others follow at a step the caller knows). */
+struct leaf {
+    int64_t first;
+    int32_t count, joins;
+};
+
+/* How many values may wait for their right neighbours within one call. */
+enum { LEAF_LEVELS = 8 };
+
+/* out[i * pitch + j] = the fold of x[k][i] o y[k][j], for i < rows, j < columns of the table below; x and y hold `rows`
+ * and `columns` values for each term, in the leaves' order. All leaves together give one value. */
+typedef void contraction_fn(void *out, int64_t pitch, const void *x, const void *y, const struct leaf *leaf,
+                            int64_t leaves);
+
+struct contraction_kernels {
+    int rows, columns[4]; /* of a tile, by class */
+    /* Null where there is none. [1] takes any values; [0] only those of which no term is a NaN (null: use [1]). */
+    contraction_fn *tile[PRODUCTS][FOLD_COUNT][4][2];
+};
+
+#endif

@@ -1,0 +1,12 @@
+/* The contraction kernels of this instruction set. */
+#define MF_VEC_BYTES 16
+#include "vec_sse2.h"
+
+#include "contraction_kernels.inc"
+
+void mf_contractions_sse2(struct contraction_kernels *k);
+
+void mf_contractions_sse2(struct contraction_kernels *k)
+{
+    fill_contractions(k);
+}
