@@ -17,8 +17,9 @@ if(MODEFOLD_SANITIZE)
     endif()
 endif()
 
-# What drivers and compilers of GPUs leave behind is theirs.
-set(leaks "LSAN_OPTIONS=print_suppressions=0:suppressions=${PROJECT_SOURCE_DIR}/tests/leaks.txt")
+# What drivers and compilers of GPUs leave behind is theirs. Memory that nobody has is an error for us to report.
+set(sanitizers "UBSAN_OPTIONS=print_stacktrace=1;ASAN_OPTIONS=allocator_may_return_null=1")
+list(APPEND sanitizers "LSAN_OPTIONS=print_suppressions=0:suppressions=${PROJECT_SOURCE_DIR}/tests/leaks.txt")
 
 function(modefold_add_test)
     cmake_parse_arguments(test "COUNTED;NATIVE" "NAME;SECONDS" "COMMAND;LABELS;ENVIRONMENT" ${ARGN})
@@ -38,5 +39,5 @@ function(modefold_add_test)
                 ${test_SECONDS} ${prefix} ${test_COMMAND})
     math(EXPR limit "${test_SECONDS} + 30")
     set_tests_properties(${test_NAME} PROPERTIES TIMEOUT ${limit} LABELS "${test_LABELS}"
-        ENVIRONMENT "MODEFOLD_SOURCE=${PROJECT_SOURCE_DIR};UBSAN_OPTIONS=print_stacktrace=1;${leaks};${test_ENVIRONMENT}")
+        ENVIRONMENT "MODEFOLD_SOURCE=${PROJECT_SOURCE_DIR};${sanitizers};${test_ENVIRONMENT}")
 endfunction()

@@ -246,7 +246,7 @@ static mf_status place_inputs(const struct mf_plan *plan, const struct given *gi
             pointers->in_place[i] = 0;
         pointers->in[i] = given->in[i];
         if (plan->device->api)
-            pointers->in_offset[i] = (int64_t)bytes / size + problem->in_base[i];
+            pointers->in_offset[i] = (int64_t)(bytes / (uint64_t)size + (uint64_t)problem->in_base[i]);
         else
             pointers->in[i] =
                 (const char *)((uintptr_t)given->in[i] + bytes + /* a place past all, if nothing is read */

@@ -88,7 +88,8 @@ static const char *evaluated(struct worker *w, int r, int64_t n)
 
 static char *part(struct worker *w, int r, int p, int64_t i, size_t size)
 {
-    return (char *)w->finish.results.part[r][p] + (size_t)i * size;
+    char *array = w->finish.results.part[r][p];
+    return array ? array + (size_t)i * size : NULL;
 }
 
 /* Built-in reducer r over `rows` rows of n elements at a pitch, to the two arrays of its results. */
