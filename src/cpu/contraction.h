@@ -72,4 +72,64 @@ void mf_packer_place(struct packer *packer, int64_t b, int64_t first, int64_t n)
 int mf_pack(struct packer *packer, const char *const *in, const struct term_order *order,
             const struct term_block *block, int64_t n, char *to);
 
+/* ---- contraction_blocks.c: what the solvers share ---- */
+
+enum { ROW_FACTOR, COLUMN_FACTOR, FACTORS };
+
+/* A reducer's argument as a product of two nodes. */
+struct product_form {
+    enum product product;
+    int node[FACTORS], negate[FACTORS];
+};
+
+/* Whether the node is a product that the kernels know; fills form. */
+int mf_product_find(const struct pool *pool, int root, struct product_form *form);
+/* Whether the fold is one reducer over a product of two factors that each have a kept loop of their own. */
+int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form);
+
+/* What a plan knows. */
+struct contraction {
+    struct factor factor[FACTORS];
+    struct term_order order; /* its arrays are freed by the solver: order.block */
+    struct finish_plan finish;
+    struct walk flat[FACTORS], flat_batch; /* flat kept positions of the outputs */
+    int64_t batch, block[FACTORS], blocks[FACTORS], tasks;
+    int64_t size; /* bytes of a value */
+    size_t panel_bytes[FACTORS], value_bytes, flat_bytes[FACTORS], packer_bytes[FACTORS], finish_bytes, worker_bytes;
+};
+
+/* Plans blocks, order and memory; factor[].looks_for_nans is set by the caller. arrays: of values, besides those of the
+ * order's levels. */
+mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *contraction,
+                              const struct product_form *form, int in_any_order, int arrays);
+void mf_contraction_print(const struct contraction *contraction, char *text, size_t size);
+
+/* One thread at one block of outputs. Arrays of values are block[ROW_FACTOR] rows of block[COLUMN_FACTOR] values. */
+struct contraction_worker {
+    const struct contraction *contraction;
+    const struct mf_plan *plan;
+    const struct pointers *pointers;
+    struct packer packer[FACTORS];
+    char *panel[FACTORS], *values;
+    int64_t *flat[FACTORS], count[FACTORS]; /* the outputs' rows and columns */
+    struct finish finish;
+};
+typedef void contraction_task(struct contraction_worker *worker);
+
+/* Runs the task for every block of outputs. */
+mf_status mf_contraction_run(const struct mf_plan *plan, const struct contraction *contraction,
+                             const struct pointers *pointers, contraction_task *task);
+
+/* Packs both factors for a block of terms; whether some value is no finite number, if looked for. */
+int mf_contraction_pack(struct contraction_worker *worker, const struct term_block *block);
+/* The kernel over all tiles, to an array of values. */
+void mf_contraction_tiles(struct contraction_worker *worker, const struct term_block *block, contraction_fn *tile,
+                          char *values);
+/* Array number `array`. */
+char *mf_contraction_values(const struct contraction_worker *worker, int64_t array);
+/* left = left o right, arrays of values. */
+void mf_contraction_join(const struct contraction_worker *worker, enum fold fold, char *left, const char *right);
+/* Finishes and stores the outputs from the reducer's one or two arrays. */
+void mf_contraction_store(struct contraction_worker *worker, const char *first, const char *second);
+
 #endif

@@ -1,0 +1,292 @@
+/* What all contraction solvers share: which folds are a product of two factors, the blocks of outputs that are tasks,
+ * and a thread's work on one: packed panels, tiles, stored rows. */
+#include "contraction.h"
+
+#include <stdio.h>
+
+/* Outputs of a task: panels and values of blocks stay in the second cache. */
+enum { BLOCK_ROWS = 144, BLOCK_COLUMN_BYTES = 1024, TASKS_A_THREAD = 4 };
+
+/* ---- which folds ---- */
+
+int mf_product_find(const struct pool *pool, int root, struct product_form *form)
+{
+    static const struct {
+        enum op op;
+        enum product product;
+    } simple[] = {{OP_add, PRODUCT_ADD}, {OP_sub, PRODUCT_ADD}, {OP_mul, PRODUCT_MUL}, {OP_min, PRODUCT_MIN},
+                  {OP_max, PRODUCT_MAX}, {OP_eq, PRODUCT_EQ},   {OP_ne, PRODUCT_NE},   {OP_and, PRODUCT_AND},
+                  {OP_or, PRODUCT_OR},   {OP_xor, PRODUCT_XOR}};
+    const struct node *node = &pool->node[root];
+    memset(form, 0, sizeof *form);
+    form->product = PRODUCTS;
+    for (size_t s = 0; s < sizeof simple / sizeof simple[0]; s++)
+        if (node->op == simple[s].op)
+            form->product = simple[s].product;
+    form->negate[1] = node->op == OP_sub;
+    const struct node *inner = node->arg[0] >= 0 ? &pool->node[node->arg[0]] : node;
+    enum product nested = node->op == OP_mul && node->arg[0] == node->arg[1] && inner->op == OP_sub ? PRODUCT_SQDIFF
+                          : node->op == OP_abs && inner->op == OP_sub                               ? PRODUCT_ABSDIFF
+                          : node->op == OP_popcount && inner->op == OP_xor                          ? PRODUCT_XORCOUNT
+                                                                                                    : PRODUCTS;
+    if (nested != PRODUCTS) {
+        form->product = nested;
+        node = inner;
+    }
+    form->node[0] = node->arg[0];
+    form->node[1] = node->arg[1];
+    /* |x - y| of unsigned numbers is x - y, which does not commute */
+    return form->product != PRODUCTS && !(nested == PRODUCT_ABSDIFF && node->cls == CLS_U64);
+}
+
+/* Whether the node's values differ along a kept loop. */
+static int varies(const struct problem *problem, int node, int loop)
+{
+    const struct node *n = &problem->program.map.node[node];
+    if (n->op == OP_OPERAND)
+        return problem->memory.in[n->index][loop] != 0;
+    for (int a = 0; a < 3; a++)
+        if (n->arg[a] >= 0 && varies(problem, n->arg[a], loop))
+            return 1;
+    return 0;
+}
+
+/* The kept loops of each factor alone, and of both or none. */
+struct loops {
+    int count[FACTORS + 1], loop[FACTORS + 1][MAX_LOOPS];
+};
+
+static void sort_loops(const struct problem *problem, const struct product_form *form, struct loops *loops)
+{
+    memset(loops, 0, sizeof *loops);
+    for (int l = 0; l < problem->memory.kept; l++) {
+        int x = varies(problem, form->node[0], l), y = varies(problem, form->node[1], l);
+        int of = x == y ? FACTORS : x ? 0 : 1;
+        loops->loop[of][loops->count[of]++] = l;
+    }
+}
+
+int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
+{
+    const struct problem *problem = &plan->problem;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    struct loops loops;
+    if (problem->program.reducer_count != 1 || problem->memory.window_count || !problem->reduced_total ||
+        !problem->kept_total || reducer->cls > CLS_U64 ||
+        problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
+        !mf_product_find(&problem->program.map, reducer->arg[0], form))
+        return 0;
+    sort_loops(problem, form, &loops);
+    return loops.count[0] && loops.count[1];
+}
+
+/* ---- planning ---- */
+
+static int64_t round_up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+/* Blocks of about equal size, of whole panels; more of them while there are too few tasks for the threads. */
+static void plan_blocks(const struct mf_plan *plan, struct contraction *c)
+{
+    const int64_t most[FACTORS] = {BLOCK_ROWS, BLOCK_COLUMN_BYTES / c->size};
+    c->tasks = c->batch;
+    for (int f = 0; f < FACTORS; f++) {
+        c->blocks[f] = (c->factor[f].total + most[f] - 1) / most[f];
+        c->tasks *= c->blocks[f];
+    }
+    for (int f = 0; f < FACTORS; f++) {
+        const struct factor *factor = &c->factor[f];
+        int64_t panels = (factor->total + factor->width - 1) / factor->width;
+        for (; plan->threads > 1 && c->tasks < (int64_t)TASKS_A_THREAD * plan->threads && c->blocks[f] * 2 <= panels;
+             c->tasks *= 2)
+            c->blocks[f] *= 2;
+        c->block[f] = round_up((factor->total + c->blocks[f] - 1) / c->blocks[f], factor->width);
+        c->blocks[f] = (factor->total + c->block[f] - 1) / c->block[f];
+    }
+    c->tasks = c->batch * c->blocks[ROW_FACTOR] * c->blocks[COLUMN_FACTOR];
+}
+
+static size_t lines(int64_t bytes)
+{
+    return (size_t)round_up(bytes, 64);
+}
+
+static void plan_memory(const struct mf_plan *plan, struct contraction *c, int arrays)
+{
+    c->worker_bytes = 0;
+    for (int f = 0; f < FACTORS; f++) {
+        c->panel_bytes[f] = lines(c->block[f] * PANEL_TERMS * c->size);
+        c->flat_bytes[f] = lines(c->block[f] * 8);
+        c->packer_bytes[f] = mf_packer_memory(&c->factor[f], c->block[f]);
+        c->worker_bytes += c->panel_bytes[f] + c->flat_bytes[f] + c->packer_bytes[f];
+    }
+    c->value_bytes = lines(c->block[ROW_FACTOR] * c->block[COLUMN_FACTOR] * c->size);
+    c->finish_bytes = mf_finish_memory(&c->finish, &plan->problem, c->block[COLUMN_FACTOR]);
+    c->worker_bytes += c->value_bytes * (size_t)arrays + c->finish_bytes;
+}
+
+static void plan_factors(const struct mf_plan *plan, struct contraction *c, const struct product_form *form)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    const enum cls cls = problem->program.reducer[0].cls;
+    const struct contraction_kernels *kernels = plan->device->kernels->contractions;
+    struct loops loops;
+    int64_t weight[MAX_LOOPS], total = 1;
+    sort_loops(problem, form, &loops);
+    for (int l = nest->kept - 1; l >= 0; total *= nest->size[l--])
+        weight[l] = total;
+    /* outputs are stored along the columns */
+    int swap = loops.loop[0][loops.count[0] - 1] > loops.loop[1][loops.count[1] - 1];
+    for (int f = 0; f < FACTORS; f++) {
+        struct factor *factor = &c->factor[f];
+        int from = f ^ swap;
+        factor->node = form->node[from];
+        factor->negate = form->negate[from];
+        factor->width = f == ROW_FACTOR ? kernels->rows : kernels->columns[cls];
+        mf_factor_plan(factor, problem, loops.count[from], loops.loop[from], loops.count[FACTORS], loops.loop[FACTORS]);
+        mf_walk_choose(&c->flat[f], nest->size, weight, loops.count[from], loops.loop[from]);
+    }
+    mf_walk_choose(&c->flat_batch, nest->size, weight, loops.count[FACTORS], loops.loop[FACTORS]);
+    c->batch = problem->kept_total / c->factor[0].total / c->factor[1].total;
+}
+
+mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *c, const struct product_form *form,
+                              int in_any_order, int arrays)
+{
+    c->size = (int64_t)mf_cls_size(plan->problem.program.reducer[0].cls);
+    plan_factors(plan, c, form);
+    MF_TRY(mf_term_order_make(&c->order, plan->problem.reduced_total, in_any_order));
+    mf_finish_plan(&c->finish, &plan->problem, plan->device->kernels);
+    plan_blocks(plan, c);
+    plan_memory(plan, c, c->order.levels + arrays);
+    return MF_OK;
+}
+
+void mf_contraction_print(const struct contraction *c, char *text, size_t size)
+{
+    snprintf(text, size,
+             "%lld x %lld outputs in blocks of %lld x %lld, %lld of them; tiles of %lld x %lld; %lld block%s of terms",
+             (long long)c->factor[ROW_FACTOR].total, (long long)c->factor[COLUMN_FACTOR].total,
+             (long long)c->block[ROW_FACTOR], (long long)c->block[COLUMN_FACTOR], (long long)c->tasks,
+             (long long)c->factor[ROW_FACTOR].width, (long long)c->factor[COLUMN_FACTOR].width,
+             (long long)c->order.block_count, c->order.block_count == 1 ? "" : "s");
+}
+
+/* ---- a thread's work on one block of outputs ---- */
+
+struct job {
+    const struct mf_plan *plan;
+    const struct contraction *contraction;
+    const struct pointers *pointers;
+    contraction_task *task;
+    char *memory;
+};
+
+static void start_worker(struct contraction_worker *w, const struct job *job, char *memory)
+{
+    const struct contraction *c = job->contraction;
+    w->contraction = c;
+    w->plan = job->plan;
+    w->pointers = job->pointers;
+    for (int f = 0; f < FACTORS; f++) {
+        w->panel[f] = memory;
+        memory += c->panel_bytes[f];
+        w->flat[f] = (int64_t *)(void *)memory;
+        memory += c->flat_bytes[f];
+        mf_packer_start(&w->packer[f], &c->factor[f], &w->plan->problem, w->plan->device->kernels, memory, c->block[f]);
+        memory += c->packer_bytes[f];
+    }
+    mf_finish_start(&w->finish, &c->finish, w->plan, w->pointers, memory, c->block[COLUMN_FACTOR]);
+    w->values = memory + c->finish_bytes;
+}
+
+static void place(struct contraction_worker *w, int64_t task)
+{
+    const struct contraction *c = w->contraction;
+    const int64_t at[FACTORS] = {task / c->blocks[COLUMN_FACTOR] % c->blocks[ROW_FACTOR],
+                                 task % c->blocks[COLUMN_FACTOR]};
+    const int64_t batch = task / c->blocks[COLUMN_FACTOR] / c->blocks[ROW_FACTOR];
+    const int64_t base = mf_walk_offset(&c->flat_batch, batch);
+    for (int f = 0; f < FACTORS; f++) {
+        int64_t first = at[f] * c->block[f], left = c->factor[f].total - first;
+        w->count[f] = left < c->block[f] ? left : c->block[f];
+        mf_packer_place(&w->packer[f], batch, first, w->count[f]);
+        mf_walk_offsets(&c->flat[f], first, 1, w->count[f], w->flat[f]);
+        for (int64_t p = 0; f == ROW_FACTOR && p < w->count[f]; p++)
+            w->flat[f][p] += base;
+    }
+}
+
+int mf_contraction_pack(struct contraction_worker *w, const struct term_block *block)
+{
+    int found = 0;
+    for (int f = 0; f < FACTORS; f++)
+        found |= mf_pack(&w->packer[f], w->pointers->in, &w->contraction->order, block, w->count[f], w->panel[f]);
+    return found;
+}
+
+void mf_contraction_tiles(struct contraction_worker *w, const struct term_block *block, contraction_fn *tile,
+                          char *values)
+{
+    const struct contraction *c = w->contraction;
+    const struct factor *row = &c->factor[ROW_FACTOR], *column = &c->factor[COLUMN_FACTOR];
+    const int64_t pitch = c->block[COLUMN_FACTOR], terms = block->terms * c->size;
+    for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j += column->width)
+        for (int64_t i = 0; i < w->count[ROW_FACTOR]; i += row->width)
+            tile(values + (i * pitch + j) * c->size, pitch, w->panel[ROW_FACTOR] + i * terms,
+                 w->panel[COLUMN_FACTOR] + j * terms, c->order.leaf + block->leaf, block->leaves);
+}
+
+char *mf_contraction_values(const struct contraction_worker *w, int64_t array)
+{
+    return w->values + (size_t)array * w->contraction->value_bytes;
+}
+
+void mf_contraction_join(const struct contraction_worker *w, enum fold fold, char *left, const char *right)
+{
+    const struct contraction *c = w->contraction;
+    const int64_t rows = round_up(w->count[ROW_FACTOR], c->factor[ROW_FACTOR].width);
+    const void *x = right;
+    w->plan->device->kernels->fold[fold][w->plan->problem.program.reducer[0].cls].chain(
+        left, left, &x, 1, rows * c->block[COLUMN_FACTOR], NULL);
+}
+
+/* Rows of outputs, as far as they lie beside each other. */
+void mf_contraction_store(struct contraction_worker *w, const char *first, const char *second)
+{
+    const struct contraction *c = w->contraction;
+    const int64_t *flat = w->flat[COLUMN_FACTOR], columns = w->count[COLUMN_FACTOR];
+    for (int64_t i = 0; i < w->count[ROW_FACTOR]; i++)
+        for (int64_t j = 0, n; j < columns; j += n) {
+            for (n = 1; j + n < columns && flat[j + n] == flat[j] + n; n++) {
+            }
+            const int64_t at = (i * c->block[COLUMN_FACTOR] + j) * c->size;
+            w->finish.block.state[0][0] = first + at;
+            w->finish.block.state[0][1] = second ? second + at : NULL;
+            mf_finish_store(&w->finish, w->flat[ROW_FACTOR][i] + flat[j], n, NULL);
+        }
+}
+
+static void run_task(void *context, int64_t number, int thread)
+{
+    const struct job *job = context;
+    struct contraction_worker w;
+    start_worker(&w, job, job->memory + (size_t)thread * job->contraction->worker_bytes);
+    place(&w, number);
+    job->task(&w);
+}
+
+mf_status mf_contraction_run(const struct mf_plan *plan, const struct contraction *c, const struct pointers *pointers,
+                             contraction_task *task)
+{
+    const int threads = c->tasks < plan->threads ? (int)c->tasks : plan->threads;
+    struct job job = {plan, c, pointers, task, mf_alloc_aligned((size_t)threads * c->worker_bytes)};
+    if (!job.memory)
+        return MF_ERROR_MEMORY;
+    mf_parallel(plan->device->threads, threads, c->tasks, run_task, &job);
+    mf_free(job.memory);
+    return MF_OK;
+}
