@@ -39,7 +39,8 @@ mf_status mf_memory_write(mf_device *device, void *memory, int64_t offset, const
     MF_TRY(check(device, memory, from, offset, bytes, "mf_memory_write"));
     if (device->api)
         return device->api->copy(device->gpu, memory, offset, (void *)(uintptr_t)from, bytes, 0);
-    memcpy((char *)memory + offset, from, (size_t)bytes);
+    if (bytes)
+        memcpy((char *)memory + offset, from, (size_t)bytes);
     return MF_OK;
 }
 
@@ -48,7 +49,8 @@ mf_status mf_memory_read(mf_device *device, const void *memory, int64_t offset, 
     MF_TRY(check(device, memory, to, offset, bytes, "mf_memory_read"));
     if (device->api)
         return device->api->copy(device->gpu, (void *)(uintptr_t)memory, offset, to, bytes, 1);
-    memcpy(to, (const char *)memory + offset, (size_t)bytes);
+    if (bytes)
+        memcpy(to, (const char *)memory + offset, (size_t)bytes);
     return MF_OK;
 }
 

@@ -11,6 +11,8 @@ const struct solver *const mf_solvers[] = {
     &mf_solver_pair,      &mf_solver_map, &mf_solver_contract, &mf_solver_outer, &mf_solver_inner,
     &mf_solver_reference, NULL,
 };
+const struct solver *const mf_solvers_by_name[] = {&mf_solver_log_certified, &mf_solver_log_fast, &mf_solver_log_exact,
+                                                   NULL};
 
 /* Whether the device reads memory of this DLPack device type: the processor its own and what a GPU shares with it
  * (CUDA's and ROCm's host memory, CUDA's managed memory), CUDA its own and those two. 0 is what a DLTensor has whose
@@ -88,6 +90,22 @@ static mf_status make_problem(mf_device *device, const struct modes *modes, cons
     return mf_problem_make(modes, inputs, outputs, flags & MF_ORDER_AS_WRITTEN, problem);
 }
 
+/* The solver of that name, or the first that applies where wanted is null; null where there is none. */
+static const struct solver *find_solver(const struct mf_plan *plan, const char *wanted,
+                                        const struct solver *const *table)
+{
+    for (const struct solver *const *s = table; *s; s++)
+        if (wanted ? !strcmp((*s)->name, wanted) : (*s)->applicable(plan))
+            return *s;
+    return NULL;
+}
+
+static void append_names(const struct solver *const *table, char *names, size_t size)
+{
+    for (const struct solver *const *s = table; *s; s++)
+        snprintf(names + strlen(names), size - strlen(names), " %s", (*s)->name);
+}
+
 static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
 {
     if (!wanted || !*wanted)
@@ -95,22 +113,22 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
     if (wanted && !*wanted)
         wanted = NULL;
     const struct solver *const *table = plan->device->api ? mf_gpu_solvers : mf_solvers;
-    for (const struct solver *const *s = table; *s; s++) {
-        if (wanted && strcmp((*s)->name, wanted) != 0)
-            continue;
-        if ((*s)->applicable(plan)) {
-            plan->solver = *s;
-            return (*s)->plan ? (*s)->plan(plan) : MF_OK;
-        }
-        if (wanted)
-            return mf_fail(MF_ERROR_UNSUPPORTED, "solver %.40s does not apply to this fold", wanted);
+    const struct solver *solver = find_solver(plan, wanted, table);
+    if (!solver && wanted && !plan->device->api)
+        solver = find_solver(plan, wanted, mf_solvers_by_name);
+    if (solver && solver->applicable(plan)) {
+        plan->solver = solver;
+        return solver->plan ? solver->plan(plan) : MF_OK;
     }
+    if (solver)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "solver %.40s does not apply to this fold", wanted);
     if (!wanted)
         return mf_fail(MF_ERROR_UNSUPPORTED, "operations given as callbacks run on the CPU, not on %s",
                        plan->device->name);
     char names[128] = "";
-    for (const struct solver *const *s = table; *s; s++)
-        snprintf(names + strlen(names), sizeof names - strlen(names), " %s", (*s)->name);
+    append_names(table, names, sizeof names);
+    if (!plan->device->api)
+        append_names(mf_solvers_by_name, names, sizeof names);
     return mf_fail(MF_ERROR_ARGUMENT, "there is no solver \"%.40s\"; there are%s", wanted, names);
 }
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* Outputs of a task: panels and values of blocks stay in the second cache. */
-enum { BLOCK_ROWS = 144, BLOCK_COLUMN_BYTES = 1024, TASKS_A_THREAD = 4 };
+enum { BLOCK_ROWS = 288, BLOCK_COLUMN_BYTES = 2048, TASKS_A_THREAD = 4 };
 
 /* ---- which folds ---- */
 

@@ -98,26 +98,38 @@ static int is_run(const int64_t *offset, int64_t n)
     return 1;
 }
 
-/* to[k * width + p] = base[position[p] + term[k]] for p < n, 0 for the other p. */
-#define DEFINE_GATHER(bits)                                                                                           \
-    static void gather_##bits(void *out, const char *base, const int64_t *position, int64_t n, int64_t width,         \
-                              const int64_t *term, int64_t terms)                                                     \
-    {                                                                                                                 \
-        uint##bits##_t *to = out;                                                                                     \
-        const int64_t size = bits / 8;                                                                                \
-        if (is_run(position, n)) {                                                                                    \
-            for (int64_t k = 0; k < terms; k++)                                                                       \
-                memcpy(to + k * width, (const char *)((uintptr_t)base + (uintptr_t)((position[0] + term[k]) * size)), \
-                       (size_t)(n * size));                                                                           \
-        } else {                                                                                                      \
-            for (int64_t p = 0; p < n; p++) {                                                                         \
-                const uintptr_t from = (uintptr_t)base + (uintptr_t)(position[p] * size);                             \
-                for (int64_t k = 0; k < terms; k++)                                                                   \
-                    memcpy(to + k * width + p, (const char *)(from + (uintptr_t)(term[k] * size)), sizeof *to);       \
-            }                                                                                                         \
-        }                                                                                                             \
-        for (int64_t k = 0; n < width && k < terms; k++)                                                              \
-            memset(to + k * width + n, 0, (size_t)((width - n) * size));                                              \
+/* to[k * width + p] = base[position[p] + term[k]] for p < n, 0 for the other p. Where positions lie beside each other a
+ * term is one copy; else one position is read at a time, or, where terms lie beside each other, FEW positions at once,
+ * so that what is written together lies together. */
+#define DEFINE_GATHER(bits)                                                                                    \
+    static void gather_##bits(void *out, const char *base, const int64_t *position, int64_t n, int64_t width,  \
+                              const int64_t *term, int64_t terms)                                              \
+    {                                                                                                          \
+        enum { FEW = 6 };                                                                                      \
+        uint##bits##_t *to = out;                                                                              \
+        const int64_t size = bits / 8;                                                                         \
+        const uintptr_t from = (uintptr_t)base;                                                                \
+        int64_t p = 0;                                                                                         \
+        if (is_run(position, n)) {                                                                             \
+            for (int64_t k = 0; k < terms; k++)                                                                \
+                memcpy(to + k * width, (const char *)(from + (uintptr_t)((position[0] + term[k]) * size)),     \
+                       (size_t)(n * size));                                                                    \
+            p = n;                                                                                             \
+        }                                                                                                      \
+        for (; p + FEW <= n && is_run(term, terms); p += FEW) {                                                \
+            const uint##bits##_t *row[FEW];                                                                    \
+            for (int r = 0; r < FEW; r++)                                                                      \
+                row[r] = (const void *)(from + (uintptr_t)((position[p + r] + term[0]) * size));               \
+            for (int64_t k = 0; k < terms; k++)                                                                \
+                for (int r = 0; r < FEW; r++)                                                                  \
+                    to[k * width + p + r] = row[r][k];                                                         \
+        }                                                                                                      \
+        for (; p < n; p++)                                                                                     \
+            for (int64_t k = 0; k < terms; k++)                                                                \
+                memcpy(to + k * width + p, (const char *)(from + (uintptr_t)((position[p] + term[k]) * size)), \
+                       sizeof *to);                                                                            \
+        for (int64_t k = 0; n < width && k < terms; k++)                                                       \
+            memset(to + k * width + n, 0, (size_t)((width - n) * size));                                       \
     }
 DEFINE_GATHER(8)
 DEFINE_GATHER(16)

@@ -26,7 +26,7 @@ static int has_avx512(void)
 }
 static int has_avx2(void)
 {
-    return __builtin_cpu_supports("avx2"); /* every processor with it has F16C */
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); /* every processor with both has F16C */
 }
 #endif
 static int always(void)

@@ -1,0 +1,330 @@
+/* Solvers "log-certified", "log-fast" and "log-exact": out[m, n] = logsumexp over k of x[m, k] + y[k, n] as a product of
+ * matrices.
+ *
+ *     r[m] = max over k of x[m, k], c[n] = max over k of y[k, n], S = exp(x - r) exp(y - c), out = r + c + log S
+ *
+ * One exp an element instead of one a term. Where the greatest terms do not lie where both factors are great, S
+ * underflows; a certificate finds that: every product that was lost, or that E's floor made (docs/numerics.md, section
+ * 3), is below e^-87, so S >= K * 2^-101 (f64: e^-708, K * 2^-967) has lost less than one rounding. Outputs that fail it
+ * and rows or columns with +inf or NaN are computed again, one exp a term. "log-fast" looks for no certificate
+ * and is wrong without a word where S underflows; "log-exact" computes every output with one exp a term.
+ *
+ * Terms are summed in an order of their own (and fused where there are instructions for it), so these solvers are not
+ * chosen by themselves; results are the same from run to run. */
+#include "contraction.h"
+
+#include <math.h>
+
+enum tier { FAST, CERTIFIED, EXACT };
+
+struct log_plan {
+    struct contraction contraction; /* at its beginning */
+    enum tier tier;
+};
+
+enum { SUMS, INCOMING, MARKS, EXACT_MOST, EXACT_SUMS, EXACT_PART, ARRAYS, MOST_POSITIONS = 512, CHAIN = 32, FEW = 8 };
+
+static int applicable(const struct mf_plan *plan)
+{
+    struct product_form form;
+    return mf_contraction_fits(plan, &form) && plan->problem.program.reducer[0].kind == RED_LSE &&
+           form.product == PRODUCT_ADD;
+}
+
+static mf_status make(struct mf_plan *plan, enum tier tier)
+{
+    struct log_plan *data = plan->data = mf_calloc(sizeof *data);
+    struct product_form form;
+    if (!data)
+        return MF_ERROR_MEMORY;
+    data->tier = tier;
+    mf_contraction_fits(plan, &form);
+    return mf_contraction_plan(plan, &data->contraction, &form, 1, ARRAYS);
+}
+
+static mf_status make_certified(struct mf_plan *plan)
+{
+    return make(plan, CERTIFIED);
+}
+
+static mf_status make_fast(struct mf_plan *plan)
+{
+    return make(plan, FAST);
+}
+
+static mf_status make_exact(struct mf_plan *plan)
+{
+    return make(plan, EXACT);
+}
+
+static void forget(struct mf_plan *plan)
+{
+    struct log_plan *data = plan->data;
+    if (data)
+        mf_free(data->contraction.order.block);
+}
+
+/* ---- a value of either class ---- */
+
+static double value_at(const void *array, int64_t i, int64_t size)
+{
+    return size == 4 ? (double)((const float *)array)[i] : ((const double *)array)[i];
+}
+
+static void set_value(void *array, int64_t i, int64_t size, double value)
+{
+    if (size == 4)
+        ((float *)array)[i] = (float)value;
+    else
+        ((double *)array)[i] = value;
+}
+
+/* ---- one block of outputs ---- */
+
+/* The maxima of each factor, and what is subtracted: the maximum, or 0 where it is no finite number. */
+struct shifts {
+    _Alignas(64) char most[FACTORS][MOST_POSITIONS * 8], shift[FACTORS][MOST_POSITIONS * 8];
+};
+
+/* Maxima over the terms of the packed block, on top of those so far. */
+static void raise_maxima(struct contraction_worker *w, const struct term_block *block, int first, struct shifts *shifts)
+{
+    const struct contraction *c = w->contraction;
+    const struct reducer *reducer = &w->plan->problem.program.reducer[0];
+    chain_fn *chain = w->plan->device->kernels->fold[FOLD_MAX][reducer->cls].chain;
+    for (int f = 0; f < FACTORS; f++) {
+        const int64_t width = c->factor[f].width;
+        for (int64_t p = 0; p < w->count[f]; p += width)
+            for (int64_t k = 0; k < block->terms; k += CHAIN) {
+                const void *x[CHAIN];
+                int64_t n = block->terms - k < CHAIN ? block->terms - k : CHAIN;
+                char *to = shifts->most[f] + p * c->size;
+                for (int64_t q = 0; q < n; q++)
+                    x[q] = w->panel[f] + (p * block->terms + (k + q) * width) * c->size;
+                chain(to, first && !k ? NULL : to, x, n, width, NULL);
+            }
+    }
+}
+
+static void find_shifts(struct contraction_worker *w, struct shifts *shifts)
+{
+    const struct contraction *c = w->contraction;
+    memset(shifts, 0, sizeof *shifts);
+    for (int64_t b = 0; b < c->order.block_count; b++) {
+        mf_contraction_pack(w, &c->order.block[b]);
+        raise_maxima(w, &c->order.block[b], b == 0, shifts);
+    }
+    for (int f = 0; f < FACTORS; f++)
+        for (int64_t p = 0; p < w->count[f]; p++) {
+            double most = value_at(shifts->most[f], p, c->size);
+            set_value(shifts->shift[f], p, c->size, isfinite(most) ? most : 0);
+        }
+}
+
+/* Panels of exp(value - shift): a few terms' worth of shifts beside each other, so that loops are long enough. */
+static void exponentiate(struct contraction_worker *w, const struct term_block *block, const struct shifts *shifts)
+{
+    enum { REPEAT = 4 };
+    const struct contraction *c = w->contraction;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    for (int f = 0; f < FACTORS; f++) {
+        const int64_t width = c->factor[f].width, bytes = width * c->size;
+        for (int64_t p = 0; p < w->count[f]; p += width) {
+            _Alignas(64) char pattern[REPEAT * MOST_POSITIONS * 8];
+            for (int q = 0; q < REPEAT; q++)
+                memcpy(pattern + q * bytes, shifts->shift[f] + p * c->size, (size_t)bytes);
+            w->plan->device->kernels->contractions->exp_shifted[cls](w->panel[f] + p * block->terms * c->size,
+                                                                     block->terms * width, pattern, REPEAT * width);
+        }
+    }
+}
+
+static void sum_products(struct contraction_worker *w, const struct shifts *shifts)
+{
+    const struct contraction *c = w->contraction;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    char *sums = mf_contraction_values(w, SUMS), *incoming = mf_contraction_values(w, INCOMING);
+    for (int64_t b = 0; b < c->order.block_count; b++) {
+        const struct term_block *block = &c->order.block[b];
+        mf_contraction_pack(w, block);
+        exponentiate(w, block, shifts);
+        mf_contraction_tiles(w, block, w->plan->device->kernels->contractions->fused[cls], b ? incoming : sums);
+        if (b)
+            mf_contraction_join(w, FOLD_SUM, sums, incoming);
+    }
+}
+
+/* What becomes of one sum: the greatest term's scale, or to be computed again (marked). */
+static int is_certified(const struct contraction_worker *w, double sum, double row, double column, double least)
+{
+    const struct log_plan *data = w->plan->data;
+    const double greatest = row > column ? row : column;
+    if (row != row || column != column || greatest == INFINITY)
+        return 0;
+    if (row == -INFINITY || column == -INFINITY)
+        return 1; /* -inf, whatever the sum */
+    return data->tier == FAST || sum >= least;
+}
+
+/* Sums become logarithms in SUMS and ones in INCOMING: a logsumexp's state. Marked outputs get the state of nothing.
+ * Returns how many are marked. */
+static int64_t certify(struct contraction_worker *w, const struct shifts *shifts)
+{
+    const struct contraction *c = w->contraction;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    const double terms = (double)w->plan->problem.reduced_total, least = ldexp(terms, cls == CLS_F32 ? -101 : -967);
+    char *sums = mf_contraction_values(w, SUMS), *ones = mf_contraction_values(w, INCOMING);
+    char *mark = mf_contraction_values(w, MARKS);
+    const int64_t columns = c->block[COLUMN_FACTOR];
+    int64_t marked = 0;
+    for (int64_t i = 0; i < w->count[ROW_FACTOR]; i++) {
+        const double row = value_at(shifts->most[ROW_FACTOR], i, c->size);
+        char *logs = ones + i * columns * c->size;
+        w->plan->device->kernels->map[MAP_log][cls](logs, sums + i * columns * c->size, NULL, NULL, columns);
+        for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++) {
+            const int64_t at = i * columns + j;
+            const double column = value_at(shifts->most[COLUMN_FACTOR], j, c->size);
+            const int good = is_certified(w, value_at(sums, at, c->size), row, column, least);
+            const double scale = row + column; /* exact in double for floats, once rounded for doubles */
+            set_value(sums, at, c->size, good ? scale + value_at(logs, j, c->size) : -INFINITY);
+            if (good && scale == -INFINITY)
+                set_value(sums, at, c->size, -INFINITY);
+            mark[at] = !good;
+            marked += !good;
+        }
+        for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++)
+            set_value(ones, i * columns + j, c->size, mark[i * columns + j] ? 0 : 1);
+    }
+    return marked;
+}
+
+/* One output's terms of one packed block, one exp a term, merged into its state. */
+static void add_exactly(struct contraction_worker *w, const struct term_block *block, int64_t i, int64_t j)
+{
+    const struct contraction *c = w->contraction;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    const struct lse_kernels *lse = &w->plan->device->kernels->lse[cls];
+    const int64_t row_width = c->factor[ROW_FACTOR].width, column_width = c->factor[COLUMN_FACTOR].width;
+    const int64_t at = i * c->block[COLUMN_FACTOR] + j;
+    const char *x = w->panel[ROW_FACTOR] + (i / row_width * row_width * block->terms + i % row_width) * c->size;
+    const char *y =
+        w->panel[COLUMN_FACTOR] + (j / column_width * column_width * block->terms + j % column_width) * c->size;
+    _Alignas(64) double terms[PANEL_TERMS], m, s;
+    if (c->size == 4)
+        for (int64_t k = 0; k < block->terms; k++)
+            ((float *)(void *)terms)[k] =
+                ((const float *)(const void *)x)[k * row_width] + ((const float *)(const void *)y)[k * column_width];
+    else
+        for (int64_t k = 0; k < block->terms; k++)
+            terms[k] =
+                ((const double *)(const void *)x)[k * row_width] + ((const double *)(const void *)y)[k * column_width];
+    lse->rows(&m, &s, terms, 1, block->terms, block->terms);
+    lse->merge(mf_contraction_values(w, SUMS) + at * c->size, mf_contraction_values(w, INCOMING) + at * c->size, &m, &s,
+               1);
+}
+
+static void compute_marked(struct contraction_worker *w)
+{
+    const struct contraction *c = w->contraction;
+    const char *mark = mf_contraction_values(w, MARKS);
+    for (int64_t b = 0; b < c->order.block_count; b++) {
+        mf_contraction_pack(w, &c->order.block[b]);
+        for (int64_t i = 0; i < w->count[ROW_FACTOR]; i++)
+            for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++)
+                if (mark[i * c->block[COLUMN_FACTOR] + j])
+                    add_exactly(w, &c->order.block[b], i, j);
+    }
+}
+
+/* Every output: the greatest term, then the sum of what is below it. */
+static void compute_all(struct contraction_worker *w)
+{
+    const struct contraction *c = w->contraction;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    const struct contraction_kernels *k = w->plan->device->kernels->contractions;
+    char *most = mf_contraction_values(w, EXACT_MOST), *sums = mf_contraction_values(w, EXACT_SUMS);
+    char *part = mf_contraction_values(w, EXACT_PART); /* chains are short: rounding errors grow with their length */
+    const int64_t pitch = c->block[COLUMN_FACTOR], column_width = c->factor[COLUMN_FACTOR].width;
+    for (int64_t b = 0; b < c->order.block_count; b++) {
+        mf_contraction_pack(w, &c->order.block[b]);
+        mf_contraction_tiles(w, &c->order.block[b], k->tile[PRODUCT_ADD][FOLD_MAX][cls][1], b ? sums : most);
+        if (b)
+            mf_contraction_join(w, FOLD_MAX, most, sums);
+    }
+    memset(sums, 0, c->value_bytes);
+    for (int64_t b = 0; b < c->order.block_count; b++) {
+        memset(part, 0, c->value_bytes);
+        const int64_t terms = c->order.block[b].terms, bytes = terms * c->size;
+        mf_contraction_pack(w, &c->order.block[b]);
+        for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j += column_width)
+            for (int64_t i = 0; i < w->count[ROW_FACTOR]; i += c->factor[ROW_FACTOR].width) {
+                const int64_t at = (i * pitch + j) * c->size;
+                k->exp_sums[cls](part + at, most + at, pitch, w->panel[ROW_FACTOR] + i * bytes,
+                                 w->panel[COLUMN_FACTOR] + j * bytes, terms);
+            }
+        mf_contraction_join(w, FOLD_SUM, sums, part);
+    }
+}
+
+/* Marked outputs take the exact state. */
+static void take_marked(struct contraction_worker *w)
+{
+    const struct contraction *c = w->contraction;
+    const size_t size = (size_t)c->size;
+    const char *mark = mf_contraction_values(w, MARKS);
+    for (int64_t i = 0; i < w->count[ROW_FACTOR]; i++)
+        for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++) {
+            const size_t at = (size_t)(i * c->block[COLUMN_FACTOR] + j);
+            if (!mark[at])
+                continue;
+            memcpy(mf_contraction_values(w, SUMS) + at * size, mf_contraction_values(w, EXACT_MOST) + at * size, size);
+            memcpy(mf_contraction_values(w, INCOMING) + at * size, mf_contraction_values(w, EXACT_SUMS) + at * size,
+                   size);
+        }
+}
+
+static void task(struct contraction_worker *w)
+{
+    const struct log_plan *data = w->plan->data;
+    struct shifts shifts;
+    if (data->tier == EXACT) {
+        compute_all(w);
+        mf_contraction_store(w, mf_contraction_values(w, EXACT_MOST), mf_contraction_values(w, EXACT_SUMS));
+        return;
+    }
+    find_shifts(w, &shifts);
+    sum_products(w, &shifts);
+    const int64_t marked = certify(w, &shifts);
+    if (marked > w->count[ROW_FACTOR] * w->count[COLUMN_FACTOR] / FEW) {
+        compute_all(w);
+        take_marked(w);
+    } else if (marked) {
+        compute_marked(w);
+    }
+    mf_contraction_store(w, mf_contraction_values(w, SUMS), mf_contraction_values(w, INCOMING));
+}
+
+static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct log_plan *data = plan->data;
+    return mf_contraction_run(plan, &data->contraction, pointers, task);
+}
+
+static void print(const struct mf_plan *plan, char *text, size_t size)
+{
+    const struct log_plan *data = plan->data;
+    mf_contraction_print(&data->contraction, text, size);
+}
+
+const struct solver mf_solver_log_certified = {
+    "log-certified", "a logarithm of a product of exponentials; what underflows is computed again",
+    applicable,      make_certified,
+    execute,         print,
+    forget,
+};
+const struct solver mf_solver_log_fast = {
+    "log-fast", "a logarithm of a product of exponentials, unchecked", applicable, make_fast, execute, print, forget,
+};
+const struct solver mf_solver_log_exact = {
+    "log-exact", "one exp a term, in tiles", applicable, make_exact, execute, print, forget,
+};

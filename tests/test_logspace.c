@@ -1,0 +1,241 @@
+/* Log-space products (solvers log-certified, log-exact) against plain double loops, on data where the unchecked trick
+ * is right and on data where it is wrong; MODEFOLD_TABLE=1 prints the table of docs/numerics.md. */
+#include "check.h"
+
+#include <float.h>
+#include <math.h>
+
+#include "modefold.h"
+
+enum { ROWS = 61, COLUMNS = 83, TERMS = 300, FLOATS_BOUND = 4 };
+
+static uint64_t state = 1;
+
+static double uniform(void)
+{
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return ((double)(state >> 11) + 0.5) / 9007199254740992.0;
+}
+
+static double normal(double deviation)
+{
+    return deviation * sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
+}
+
+/* ---- the ten data sets: a[i][k], b[k][j] ---- */
+
+static double wide(double deviation)
+{
+    return normal(deviation);
+}
+
+/* Squared distances of points on a line, as the logarithms of a Gaussian kernel of this width. */
+static double kernel(int left, int right, double width)
+{
+    double d = (double)left / ROWS - (double)right / TERMS;
+    return -d * d / (2 * width * width);
+}
+
+static double value(int set, int is_b, int position, int k)
+{
+    switch (set) {
+    case 0:
+        return wide(1);
+    case 1:
+        return wide(10);
+    case 2:
+        return wide(30);
+    case 3:
+        return wide(100);
+    case 4: /* one step of a chain whose forward values are near -1000 */
+        return is_b ? log(uniform() / TERMS) : -1000 + normal(3);
+    case 5:
+        return is_b ? kernel(position, k, 1e-1) : kernel(position, k, 1e-2);
+    case 6:
+        return is_b ? kernel(position, k, 1e-1) : kernel(position, k, 1e-3);
+    case 7: /* offsets along k that cancel */
+        return normal(1) + (is_b ? -1 : 1) * (k % 2 ? 40 : -40);
+    case 8: /* where a is great, b is small */
+        return normal(1) + (is_b ? 1 : -1) * 200.0 * k / TERMS;
+    default: /* causal mask */
+        return !is_b && k > position * TERMS / ROWS ? -INFINITY : normal(3);
+    }
+}
+
+static const char *const set_names[] = {"N(0,1)",           "N(0,10)",     "N(0,30)",     "N(0,100)",
+                                        "HMM near -1000",   "kernel 1e-2", "kernel 1e-3", "offsets +-40",
+                                        "anti-aligned 200", "causal mask"};
+enum { SETS = sizeof set_names / sizeof set_names[0] };
+
+static float a32[ROWS * TERMS], b32[TERMS * COLUMNS], out32[ROWS * COLUMNS], again32[ROWS * COLUMNS];
+static double a64[ROWS * TERMS], b64[TERMS * COLUMNS], out64[ROWS * COLUMNS];
+static double expected[ROWS * COLUMNS], magnitude[ROWS * COLUMNS];
+
+static void fill(int set)
+{
+    for (int i = 0; i < ROWS * TERMS; i++)
+        a64[i] = a32[i] = (float)value(set, 0, i / TERMS, i % TERMS);
+    for (int i = 0; i < TERMS * COLUMNS; i++)
+        b64[i] = b32[i] = (float)value(set, 1, i % COLUMNS, i / COLUMNS);
+}
+
+/* The naive formula in double; magnitude: |a| + |b| of the greatest term. */
+static void compute(void)
+{
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < COLUMNS; j++) {
+            double most = -INFINITY, sum = 0, size = 0;
+            for (int k = 0; k < TERMS; k++) {
+                double x = a64[i * TERMS + k], y = b64[k * COLUMNS + j];
+                if (most == most && !(x + y <= most)) { /* a NaN stays */
+                    most = x + y;
+                    size = fabs(x) + fabs(y);
+                }
+            }
+            for (int k = 0; k < TERMS; k++)
+                sum += exp(a64[i * TERMS + k] + b64[k * COLUMNS + j] - most);
+            expected[i * COLUMNS + j] = isfinite(most) ? most + log(sum) : most;
+            magnitude[i * COLUMNS + j] = isfinite(size) ? size : 0;
+        }
+}
+
+static mf_status run(mf_device *device, const char *solver, mf_type type, const void *a, const void *b, void *out)
+{
+    const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
+    DLTensor in[2] = {mf_tensor(a, type, 2, as), mf_tensor(b, type, 2, bs)}, o = mf_tensor(out, type, 2, os);
+    mf_options options = {solver, 0, 0};
+    mf_plan *plan = NULL;
+    mf_status status = mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &options, &plan);
+    if (status == MF_OK) {
+        const void *from[] = {a, b};
+        void *to[] = {out};
+        status = mf_plan_execute(plan, from, to, NULL);
+    }
+    mf_plan_destroy(plan);
+    return status;
+}
+
+/* Outputs further off than the bound, and the greatest error in bounds. */
+static int count_wrong(mf_type type, double *worst)
+{
+    const double unit = type == MF_F32 ? 0x1p-24 : 0x1p-53, floor = type == MF_F32 ? 1e-5 : 1e-13;
+    int wrong = 0;
+    *worst = 0;
+    for (int i = 0; i < ROWS * COLUMNS; i++) {
+        double got = type == MF_F32 ? (double)out32[i] : out64[i], size = fabs(expected[i]);
+        size = magnitude[i] > size || isinf(size) ? magnitude[i] : size;
+        if (got == expected[i] || (got != got && expected[i] != expected[i]))
+            continue;
+        double error = fabs(got - expected[i]) / (floor + FLOATS_BOUND * unit * size);
+        wrong += !(error <= 1);
+        *worst = error > *worst || error != error ? error : *worst;
+    }
+    return wrong;
+}
+
+static void test_sets(mf_device *device)
+{
+    static const char *const solvers[] = {"log-certified", "log-exact", "log-fast"};
+    int fast_is_wrong = 0, table = getenv("MODEFOLD_TABLE") != NULL;
+    for (int set = 0; set < SETS; set++) {
+        fill(set);
+        compute();
+        for (int s = 0; s < 3; s++)
+            for (int t = 0; t < 2; t++) {
+                mf_type type = t ? MF_F64 : MF_F32;
+                double worst;
+                CHECK(run(device, solvers[s], type, t ? (void *)a64 : a32, t ? (void *)b64 : b32,
+                          t ? (void *)out64 : out32) == MF_OK);
+                int wrong = count_wrong(type, &worst);
+                if (s < 2)
+                    CHECK_MSG(!wrong, "%s, %s, %s: %d of %d outputs are wrong, at worst %g bounds", set_names[set],
+                              solvers[s], t ? "f64" : "f32", wrong, ROWS * COLUMNS, worst);
+                else if (!t)
+                    fast_is_wrong += wrong > 0;
+                if (table)
+                    printf("| %s | %s | %s | %d of %d | %.2g |\n", set_names[set], solvers[s], t ? "f64" : "f32", wrong,
+                           ROWS * COLUMNS, worst);
+            }
+    }
+    CHECK(fast_is_wrong >= 2); /* else these data show nothing */
+}
+
+/* Infinities and NaNs anywhere, whole rows and columns of them. */
+static void test_special(mf_device *device)
+{
+    static const float special[] = {INFINITY, -INFINITY, NAN, 3e38F, -3e38F, 0, 1e-40F};
+    for (int round = 0; round < 40; round++) {
+        fill(0);
+        for (int q = 0; q < 12; q++) {
+            float x = special[(int)(uniform() * 7)];
+            int row = (int)(uniform() * ROWS), column = (int)(uniform() * COLUMNS), whole = uniform() < 0.3;
+            for (int k = 0; k < TERMS; k++)
+                if (whole || uniform() < 0.02) {
+                    if (q % 2)
+                        a32[row * TERMS + k] = x;
+                    else
+                        b32[k * COLUMNS + column] = x;
+                }
+        }
+        for (int i = 0; i < ROWS * TERMS; i++)
+            a64[i] = a32[i];
+        for (int i = 0; i < TERMS * COLUMNS; i++)
+            b64[i] = b32[i];
+        compute();
+        for (int s = 0; s < 2; s++) {
+            double worst;
+            CHECK(run(device, s ? "log-exact" : "log-certified", MF_F32, a32, b32, out32) == MF_OK);
+            for (int i = 0; i < ROWS * COLUMNS; i++) /* sums of floats overflow where those of doubles do not */
+                if (fabs(expected[i]) > FLT_MAX)
+                    expected[i] = expected[i] > 0 ? INFINITY : -INFINITY;
+            int wrong = count_wrong(MF_F32, &worst);
+            CHECK_MSG(!wrong, "special values, round %d: %d outputs are wrong, at worst %g bounds", round, wrong,
+                      worst);
+        }
+    }
+}
+
+/* The same bits with any number of threads and from run to run. */
+static void test_repeats(void)
+{
+    fill(2);
+    for (int threads = 1; threads <= 5; threads++) {
+        char name[16];
+        mf_device *device = NULL;
+        snprintf(name, sizeof name, "cpu:%d", threads);
+        if (!CHECK(mf_device_open(name, &device) == MF_OK))
+            continue;
+        CHECK(run(device, "log-certified", MF_F32, a32, b32, threads == 1 ? again32 : out32) == MF_OK);
+        CHECK(threads == 1 || !memcmp(out32, again32, sizeof out32));
+        mf_device_close(device);
+    }
+}
+
+/* Chosen only by name, and only for what they can do. */
+static void test_choice(mf_device *device)
+{
+    const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
+    DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
+             o = mf_tensor(out32, MF_F32, 2, os);
+    mf_options options = {"log-certified", 0, 0};
+    mf_plan *plan = NULL;
+    CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, NULL, &plan) == MF_OK);
+    CHECK(strncmp(mf_plan_solver(plan), "log-", 4));
+    mf_plan_destroy(plan);
+    CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a*b)", in, &o, &options, &plan) == MF_ERROR_UNSUPPORTED);
+    CHECK(!strcmp(mf_error(), "solver log-certified does not apply to this fold"));
+    CHECK(mf_plan_create(device, "ik,kj->ij", "max(a+b)", in, &o, &options, &plan) == MF_ERROR_UNSUPPORTED);
+}
+
+int main(void)
+{
+    mf_device *device = NULL;
+    if (CHECK(mf_device_open("cpu", &device) == MF_OK)) {
+        test_sets(device);
+        test_special(device);
+        test_repeats();
+        test_choice(device);
+        mf_device_close(device);
+    }
+    return check_done("test_logspace");
+}
