@@ -19,6 +19,7 @@ struct sketch {
     int reduces; /* the expression has reducers */
     int plain;   /* what most people do: one operand, every mode once, reducers straight on it */
     int pair;    /* no reducer, one operation on two operands of the output's type */
+    int product; /* a reducer over a product of two operands that each have a kept mode of their own */
     int modes;
     int64_t size[SKETCH_MODES];
     int kept[SKETCH_MODES], has_plain[SKETCH_MODES]; /* some operand has it as a plain letter */
@@ -96,7 +97,10 @@ static void choose_modes(struct sketch *s)
     s->reduces = percent(s, 78);
     s->plain = s->reduces && percent(s, 35);
     s->pair = !s->reduces && percent(s, 35);
+    s->product = s->reduces && !s->plain && percent(s, 25);
     s->modes = throw_mode_count(s);
+    if (s->product)
+        s->modes = 3 + below(s, 3);
     int64_t room = throw_terms(s);
     for (int m = 0; m < s->modes; m++) {
         order[m] = m;
@@ -104,6 +108,10 @@ static void choose_modes(struct sketch *s)
     }
     if (s->modes && s->reduces && percent(s, 85))
         s->kept[below(s, s->modes)] = 0;
+    if (s->product) {
+        s->kept[0] = s->kept[1] = 1;
+        s->kept[2] = 0;
+    }
     shuffle(s, order, s->modes);
     for (int i = 0; i < s->modes; i++) {
         int m = order[i], crowded = s->modes > 8 || (s->modes > 4 && percent(s, 40));
@@ -144,6 +152,21 @@ static void shuffle_terms(struct sketch *s, int i)
     }
 }
 
+/* Mode 0 is the first operand's own, mode 1 the second's; the others are of both, or of one. */
+static void choose_factors(struct sketch *s)
+{
+    s->operands = 2;
+    for (int m = 0; m < s->modes; m++) {
+        int of = m < 2 ? m : percent(s, s->kept[m] ? 30 : 85) ? 2 : below(s, 2);
+        for (int i = 0; i < 2; i++)
+            if (of == 2 || of == i)
+                add_plain(s, i, m);
+    }
+    for (int i = 0; i < 2; i++)
+        if (percent(s, 60))
+            shuffle_terms(s, i);
+}
+
 static void choose_operands(struct sketch *s)
 {
     static const int counts[10] = {1, 1, 1, 1, 1, 2, 2, 2, 3, 3};
@@ -151,6 +174,10 @@ static void choose_operands(struct sketch *s)
         s->operands = 1;
         for (int m = 0; m < s->modes; m++)
             add_plain(s, 0, m);
+        return;
+    }
+    if (s->product) {
+        choose_factors(s);
         return;
     }
     int full = s->pair ? 2 : counts[below(s, 10)], extra = s->reduces && percent(s, 30) ? 1 + below(s, 2) : 0;
@@ -196,7 +223,7 @@ static void make_window(struct sketch *s, int i, int d)
 
 static void choose_windows(struct sketch *s)
 {
-    if (!s->modes || s->plain || s->pair || !percent(s, 18))
+    if (!s->modes || s->plain || s->pair || !percent(s, s->product ? 8 : 18))
         return;
     for (int n = 1 + below(s, 2); n > 0; n--) {
         int i = below(s, s->operands);
@@ -428,12 +455,34 @@ static void choose_pair(struct sketch *s)
     choose_output(s, 0, KIND_FLOAT);
 }
 
+static void choose_product(struct sketch *s)
+{
+    static const char *const floats[] = {"sum(a*b)",       "max(a+b)",         "min(b+a)",      "max(a-b)",
+                                         "min(b-a)",       "max(a*b)",         "min(a*b)",      "sum(abs(a-b))",
+                                         "max(abs(b-a))",  "min(max(a,b))",    "max(min(b,a))", "mean(a*b)",
+                                         "prod(a*b)",      "sum(a*(b*2))",     "max(-a+b)*2",   "argmax(a+b)",
+                                         "logsumexp(a+b)", "sum((a-b)*(a-b))", "sum((a-b)**2)", "sum(a*b)+max(a)"};
+    static const char *const integers[] = {"sum(a*b)",  "sum(popcount(a^b))", "any(a&b)",      "or(a&b)",
+                                           "and(a|b)",  "xor(a&b)",           "min(max(a,b))", "max(a+b)",
+                                           "mean(a*b)", "min(popcount(b^a))", "count(a&b)",    "sum((b-a)*(b-a))"};
+    int real = 0;
+    for (int i = 0; i < 2; i++)
+        real |= expr_kind_of_type(s->line->tensor[i].dtype) != KIND_SIGNED;
+    if (real && expr_kind_of_type(s->line->tensor[0].dtype) == expr_kind_of_type(s->line->tensor[1].dtype))
+        real = expr_kind_of_type(s->line->tensor[0].dtype) == KIND_FLOAT;
+    snprintf(s->line->expression, sizeof s->line->expression, "%s",
+             real ? floats[below(s, sizeof floats / sizeof floats[0])]
+                  : integers[below(s, sizeof integers / sizeof integers[0])]);
+    s->line->output_count = 1;
+    choose_output(s, 0, real ? KIND_FLOAT : KIND_SIGNED);
+}
+
 static void choose_expression(struct sketch *s)
 {
     static const int counts[12] = {1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 3, 5};
     struct expr_maker m;
-    if (s->pair) {
-        choose_pair(s);
+    if (s->pair || s->product) {
+        s->pair ? choose_pair(s) : choose_product(s);
         return;
     }
     memset(&m, 0, sizeof m);
