@@ -225,8 +225,23 @@ int mf_map_arity(enum op op)
     return maps[op].arity;
 }
 
+/* x ** 2 with the whole number 2, or of floats: the product is nearer to it than any power, and contractions know it. */
+static int is_square(const struct pool *pool, enum op op, const int *args, int arg_count)
+{
+    if (op != OP_pow || arg_count != 2)
+        return 0;
+    const struct node *base = &pool->node[args[0]], *two = &pool->node[args[1]];
+    if (two->op != OP_CONST || !two->weak || base->weak || base->dtype == DT_bool)
+        return 0;
+    return two->cls == CLS_I64   ? two->value.i64 == 2
+           : two->cls == CLS_U64 ? two->value.u64 == 2
+                                 : mf_cls_is_float(base->cls) && two->cls == CLS_F64 && two->value.f64 == 2;
+}
+
 int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count)
 {
+    if (is_square(pool, op, args, arg_count))
+        return mf_node_map(pool, OP_mul, (const int[]){args[0], args[0]}, 2);
     const struct map_info *map = &maps[op];
     if (arg_count != map->arity) {
         mf_fail(MF_ERROR_EXPRESSION, "%s takes %d operand%s and has %d", map->name, map->arity,

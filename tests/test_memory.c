@@ -289,6 +289,24 @@ static void test_large_map(void)
     free(out);
 }
 
+static void test_contractions(void)
+{
+    static const char *const solvers[] = {"contract", "log-certified", "log-exact"};
+    for (int c = 0; c < 3; c++) {
+        struct fold fold = {
+            .modes = "ik,jk->ij", .expression = c ? "logsumexp(a+b)" : "sum(a*b)", .solver = solvers[c]};
+        int64_t shape[2] = {ROWS, 500}, kept[2] = {ROWS, ROWS};
+        fold.in[0] = fold.in[1] = mf_tensor(source, MF_F32, 2, shape);
+        fold.out[0] = mf_tensor(results, MF_F32, 2, kept);
+        fold.inputs[0] = fold.inputs[1] = source;
+        fold.outputs[0] = results;
+        if (until_success(create, &fold, solvers[c]) < 0)
+            continue;
+        until_success(execute, &fold, solvers[c]);
+        mf_plan_destroy(fold.plan);
+    }
+}
+
 static void test_questions(void)
 {
     mf_alloc_budget = 0;
@@ -308,6 +326,7 @@ int main(void)
     test_folds();
     test_small_folds();
     test_large_map();
+    test_contractions();
     test_questions();
     mf_device_close(cpu);
     free(source);
