@@ -2,6 +2,8 @@
 #ifndef MF_CPU_CONTRACTION_H
 #define MF_CPU_CONTRACTION_H
 
+#include <stdatomic.h>
+
 #include "contraction_kernels.h"
 #include "finish.h"
 
@@ -31,6 +33,13 @@ mf_status mf_term_order_make(struct term_order *order, int64_t terms, int in_any
 
 /* ---- contraction_pack.c: panels ---- */
 
+/* A window of one of a factor's operands: its index is the sum of three parts, and must lie in 0 ... extent-1. */
+struct factor_window {
+    int64_t offset, extent;
+    struct walk kept, reduced, batch;
+};
+enum { FACTOR_WINDOWS = 8 };
+
 /* The left (x) or right (y) argument of the product. */
 struct factor {
     int node;           /* of the map's pool */
@@ -44,9 +53,12 @@ struct factor {
     struct walk reduced[MF_MAX_INPUTS]; /* the reduced loops, */
     struct walk batch[MF_MAX_INPUTS];   /* the loops that both factors have */
     struct block_plan block;
+    int window_count;
+    struct factor_window window[FACTOR_WINDOWS];
+    union value outside; /* packed where a window leaves its tensor: such terms change nothing */
 };
 
-/* Fills all but node, negate, looks_for_nans and width. own, batch: the nest's kept loops that are the factor's own, and both's. */
+/* Fills all but node, negate, looks_for_nans, outside and width. own, batch: the nest's kept loops that are the factor's own, and both's. */
 void mf_factor_plan(struct factor *factor, const struct problem *problem, int own_count, const int *own,
                     int batch_count, const int *batch);
 
@@ -59,6 +71,8 @@ struct packer {
     int64_t *position[MF_MAX_INPUTS]; /* offsets of the positions at hand, in elements, */
     int64_t *term[MF_MAX_INPUTS];     /* and of the terms */
     char *raw[MF_MAX_INPUTS];         /* a panel of the operand's own elements */
+    int64_t *window_position[FACTOR_WINDOWS], *window_term[FACTOR_WINDOWS]; /* parts of the windows' indices */
+    uint8_t *inside;                                                        /* by value of a panel */
 };
 
 /* Bytes for up to `most` positions. */
@@ -68,7 +82,7 @@ void mf_packer_start(struct packer *packer, const struct factor *factor, const s
 /* Chooses positions first ... first+n-1 of batch b. */
 void mf_packer_place(struct packer *packer, int64_t b, int64_t first, int64_t n);
 /* Packs their panels for one block of terms to `to`: (n + width - 1) / width panels of terms x width values; positions
- * past n are 0. Returns whether some value is no finite number, if the factor looks for them. */
+ * past n are 0. Returns whether some value inside the windows is no finite number, if the factor looks for them. */
 int mf_pack(struct packer *packer, const char *const *in, const struct term_order *order,
             const struct term_block *block, int64_t n, char *to);
 
@@ -113,14 +127,16 @@ struct contraction_worker {
     char *panel[FACTORS], *values;
     int64_t *flat[FACTORS], count[FACTORS]; /* the outputs' rows and columns */
     struct finish finish;
+    atomic_int *refused;
 };
+/* Computes and stores; or sets *refused, and the outputs are undefined. */
 typedef void contraction_task(struct contraction_worker *worker);
 
-/* Runs the task for every block of outputs. */
+/* Runs the task for every block of outputs, until one refuses. */
 mf_status mf_contraction_run(const struct mf_plan *plan, const struct contraction *contraction,
-                             const struct pointers *pointers, contraction_task *task);
+                             const struct pointers *pointers, contraction_task *task, int *refused);
 
-/* Packs both factors for a block of terms; whether some value is no finite number, if looked for. */
+/* Packs both factors for a block of terms; bit f: some value of factor f is no finite number (if looked for). */
 int mf_contraction_pack(struct contraction_worker *worker, const struct term_block *block);
 /* The kernel over all tiles, to an array of values. */
 void mf_contraction_tiles(struct contraction_worker *worker, const struct term_block *block, contraction_fn *tile,

@@ -43,8 +43,12 @@ int mf_product_find(const struct pool *pool, int root, struct product_form *form
 static int varies(const struct problem *problem, int node, int loop)
 {
     const struct node *n = &problem->program.map.node[node];
-    if (n->op == OP_OPERAND)
+    if (n->op == OP_OPERAND) {
+        for (int w = 0; w < problem->memory.window_count; w++)
+            if (problem->memory.window[w].input == n->index && problem->memory.window[w].step[loop])
+                return 1;
         return problem->memory.in[n->index][loop] != 0;
+    }
     for (int a = 0; a < 3; a++)
         if (n->arg[a] >= 0 && varies(problem, n->arg[a], loop))
             return 1;
@@ -71,9 +75,8 @@ int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
     const struct problem *problem = &plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
     struct loops loops;
-    if (problem->program.reducer_count != 1 || problem->memory.window_count || !problem->reduced_total ||
-        !problem->kept_total || reducer->cls > CLS_U64 ||
-        problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
+    if (problem->program.reducer_count != 1 || !problem->reduced_total || !problem->kept_total ||
+        reducer->cls > CLS_U64 || problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
         !mf_product_find(&problem->program.map, reducer->arg[0], form))
         return 0;
     sort_loops(problem, form, &loops);
@@ -183,14 +186,16 @@ struct job {
     const struct pointers *pointers;
     contraction_task *task;
     char *memory;
+    atomic_int refused;
 };
 
-static void start_worker(struct contraction_worker *w, const struct job *job, char *memory)
+static void start_worker(struct contraction_worker *w, struct job *job, char *memory)
 {
     const struct contraction *c = job->contraction;
     w->contraction = c;
     w->plan = job->plan;
     w->pointers = job->pointers;
+    w->refused = &job->refused;
     for (int f = 0; f < FACTORS; f++) {
         w->panel[f] = memory;
         memory += c->panel_bytes[f];
@@ -224,7 +229,7 @@ int mf_contraction_pack(struct contraction_worker *w, const struct term_block *b
 {
     int found = 0;
     for (int f = 0; f < FACTORS; f++)
-        found |= mf_pack(&w->packer[f], w->pointers->in, &w->contraction->order, block, w->count[f], w->panel[f]);
+        found |= mf_pack(&w->packer[f], w->pointers->in, &w->contraction->order, block, w->count[f], w->panel[f]) << f;
     return found;
 }
 
@@ -272,21 +277,24 @@ void mf_contraction_store(struct contraction_worker *w, const char *first, const
 
 static void run_task(void *context, int64_t number, int thread)
 {
-    const struct job *job = context;
+    struct job *job = context;
     struct contraction_worker w;
+    if (atomic_load(&job->refused))
+        return;
     start_worker(&w, job, job->memory + (size_t)thread * job->contraction->worker_bytes);
     place(&w, number);
     job->task(&w);
 }
 
 mf_status mf_contraction_run(const struct mf_plan *plan, const struct contraction *c, const struct pointers *pointers,
-                             contraction_task *task)
+                             contraction_task *task, int *refused)
 {
     const int threads = c->tasks < plan->threads ? (int)c->tasks : plan->threads;
-    struct job job = {plan, c, pointers, task, mf_alloc_aligned((size_t)threads * c->worker_bytes)};
+    struct job job = {plan, c, pointers, task, mf_alloc_aligned((size_t)threads * c->worker_bytes), 0};
     if (!job.memory)
         return MF_ERROR_MEMORY;
     mf_parallel(plan->device->threads, threads, c->tasks, run_task, &job);
+    *refused = atomic_load(&job.refused);
     mf_free(job.memory);
     return MF_OK;
 }

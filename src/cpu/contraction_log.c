@@ -28,7 +28,7 @@ static int applicable(const struct mf_plan *plan)
 {
     struct product_form form;
     return mf_contraction_fits(plan, &form) && plan->problem.program.reducer[0].kind == RED_LSE &&
-           form.product == PRODUCT_ADD;
+           form.product == PRODUCT_ADD && !plan->problem.memory.window_count;
 }
 
 static mf_status make(struct mf_plan *plan, enum tier tier)
@@ -307,7 +307,8 @@ static void task(struct contraction_worker *w)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct log_plan *data = plan->data;
-    return mf_contraction_run(plan, &data->contraction, pointers, task);
+    int refused;
+    return mf_contraction_run(plan, &data->contraction, pointers, task, &refused);
 }
 
 static void print(const struct mf_plan *plan, char *text, size_t size)

@@ -7,6 +7,27 @@ static int is_class_type(enum dtype type)
     return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
 }
 
+/* The windows of the factor's operands. */
+static void plan_windows(struct factor *factor, const struct nest *nest, int own_count, const int *own, int batch_count,
+                         const int *batch)
+{
+    factor->window_count = 0;
+    for (int w = 0; w < nest->window_count; w++) {
+        const struct window *from = &nest->window[w];
+        int mine = 0;
+        for (int q = 0; q < factor->operand_count; q++)
+            mine |= factor->operand[q] == from->input;
+        if (!mine || factor->window_count == FACTOR_WINDOWS)
+            continue;
+        struct factor_window *window = &factor->window[factor->window_count++];
+        window->offset = from->offset;
+        window->extent = from->extent;
+        mf_walk_choose(&window->kept, nest->size, from->step, own_count, own);
+        mf_walk_choose(&window->batch, nest->size, from->step, batch_count, batch);
+        mf_walk_make(&window->reduced, nest->reduced, nest->size + nest->kept, from->step + nest->kept);
+    }
+}
+
 void mf_factor_plan(struct factor *factor, const struct problem *problem, int own_count, const int *own,
                     int batch_count, const int *batch)
 {
@@ -28,6 +49,7 @@ void mf_factor_plan(struct factor *factor, const struct problem *problem, int ow
         const int64_t panel = PANEL_TERMS * factor->width, together = 1; /* a panel of raw elements is one run */
         mf_walk_make(&factor->block.walk[i], 1, &panel, &together);
     }
+    plan_windows(factor, nest, own_count, own, batch_count, batch);
     factor->direct = root->op == OP_OPERAND && is_class_type(problem->in_type[root->index]);
     factor->total = 1;
     for (int l = 0; l < own_count; l++)
@@ -43,7 +65,9 @@ size_t mf_packer_memory(const struct factor *factor, int64_t most)
 {
     size_t each =
         round64((size_t)most * 8) + round64(PANEL_TERMS * 8) + round64((size_t)(PANEL_TERMS * factor->width) * 8);
-    return (size_t)factor->operand_count * each + mf_block_memory(&factor->block, BLOCK);
+    size_t window = round64((size_t)most * 8) + round64(PANEL_TERMS * 8);
+    return (size_t)factor->operand_count * each + (size_t)factor->window_count * window +
+           round64((size_t)(PANEL_TERMS * factor->width)) + mf_block_memory(&factor->block, BLOCK);
 }
 
 void mf_packer_start(struct packer *packer, const struct factor *factor, const struct problem *problem,
@@ -61,7 +85,23 @@ void mf_packer_start(struct packer *packer, const struct factor *factor, const s
         packer->raw[i] = memory;
         memory += round64((size_t)(PANEL_TERMS * factor->width) * 8);
     }
+    for (int w = 0; w < factor->window_count; w++) {
+        packer->window_position[w] = (int64_t *)(void *)memory;
+        memory += round64((size_t)most * 8);
+        packer->window_term[w] = (int64_t *)(void *)memory;
+        memory += round64(PANEL_TERMS * 8);
+    }
+    packer->inside = (uint8_t *)memory;
+    memory += round64((size_t)(PANEL_TERMS * factor->width));
     mf_block_start(&packer->block, &factor->block, kernels, memory, BLOCK);
+}
+
+/* The walk's offsets of positions first ... first+n-1, each plus base (which may wrap: sums of parts fit, not parts). */
+static void place(const struct walk *walk, int64_t base, int64_t first, int64_t n, int64_t *to)
+{
+    mf_walk_offsets(walk, first, 1, n, to);
+    for (int64_t p = 0; p < n; p++)
+        to[p] = (int64_t)((uint64_t)to[p] + (uint64_t)base);
 }
 
 void mf_packer_place(struct packer *packer, int64_t b, int64_t first, int64_t n)
@@ -69,25 +109,92 @@ void mf_packer_place(struct packer *packer, int64_t b, int64_t first, int64_t n)
     const struct factor *factor = packer->factor;
     for (int q = 0; q < factor->operand_count; q++) {
         int i = factor->operand[q];
-        int64_t base = mf_walk_offset(&factor->batch[i], b);
-        mf_walk_offsets(&factor->kept[i], first, 1, n, packer->position[i]);
-        for (int64_t p = 0; p < n; p++)
-            packer->position[i][p] += base;
+        place(&factor->kept[i], mf_walk_offset(&factor->batch[i], b), first, n, packer->position[i]);
+    }
+    for (int w = 0; w < factor->window_count; w++) {
+        const struct factor_window *window = &factor->window[w];
+        int64_t base = (int64_t)((uint64_t)mf_walk_offset(&window->batch, b) + (uint64_t)window->offset);
+        place(&window->kept, base, first, n, packer->window_position[w]);
     }
 }
 
-static void place_terms(struct packer *packer, const struct term_order *order, const struct term_block *block)
+/* The offsets of a block's terms in a walk over the reduced loops. */
+static void place_terms(const struct walk *walk, const struct term_order *order, const struct term_block *block,
+                        int64_t *to)
 {
-    for (int q = 0; q < packer->factor->operand_count; q++) {
-        int i = packer->factor->operand[q];
-        int64_t *term = packer->term[i];
-        for (int64_t l = block->leaf; l < block->leaf + block->leaves; l++) {
-            const struct leaf *leaf = &order->leaf[l];
-            mf_walk_offsets(&packer->factor->reduced[i], leaf->first, order->step, leaf->count, term);
-            term += leaf->count;
-        }
+    for (int64_t l = block->leaf; l < block->leaf + block->leaves; l++) {
+        mf_walk_offsets(walk, order->leaf[l].first, order->step, order->leaf[l].count, to);
+        to += order->leaf[l].count;
     }
 }
+
+static void place_all_terms(struct packer *packer, const struct term_order *order, const struct term_block *block)
+{
+    const struct factor *factor = packer->factor;
+    for (int q = 0; q < factor->operand_count; q++)
+        place_terms(&factor->reduced[factor->operand[q]], order, block, packer->term[factor->operand[q]]);
+    for (int w = 0; w < factor->window_count; w++)
+        place_terms(&factor->window[w].reduced, order, block, packer->window_term[w]);
+}
+
+/* ---- windows ---- */
+
+static void find_ends(const int64_t *x, int64_t n, int64_t *low, int64_t *high)
+{
+    *low = *high = x[0];
+    for (int64_t p = 1; p < n; p++) {
+        *low = x[p] < *low ? x[p] : *low;
+        *high = x[p] > *high ? x[p] : *high;
+    }
+}
+
+/* Whether every window of positions first ... first+n-1 is inside for every term. */
+static int all_inside(const struct packer *packer, int64_t first, int64_t n, int64_t terms)
+{
+    for (int w = 0; w < packer->factor->window_count; w++) {
+        int64_t low, high, term_low, term_high;
+        find_ends(packer->window_position[w] + first, n, &low, &high);
+        find_ends(packer->window_term[w], terms, &term_low, &term_high);
+        if ((__int128)low + term_low < 0 || (__int128)high + term_high >= packer->factor->window[w].extent)
+            return 0;
+    }
+    return 1;
+}
+
+static void mark_inside(struct packer *packer, int64_t first, int64_t n, int64_t terms)
+{
+    const int64_t width = packer->factor->width;
+    memset(packer->inside, 1, (size_t)(terms * width));
+    for (int w = 0; w < packer->factor->window_count; w++) {
+        const uint64_t extent = (uint64_t)packer->factor->window[w].extent;
+        const int64_t *position = packer->window_position[w] + first, *term = packer->window_term[w];
+        for (int64_t k = 0; k < terms; k++)
+            for (int64_t p = 0; p < n; p++)
+                packer->inside[k * width + p] &= (uint64_t)term[k] + (uint64_t)position[p] < extent;
+    }
+}
+
+/* Elements inside only; 0 elsewhere. */
+static void gather_inside(const struct packer *packer, char *to, int item, const char *base, const int64_t *position,
+                          int64_t n, const int64_t *term, int64_t terms)
+{
+    const int64_t width = packer->factor->width;
+    memset(to, 0, (size_t)(terms * width * item));
+    for (int64_t k = 0; k < terms; k++)
+        for (int64_t p = 0; p < n; p++)
+            if (packer->inside[k * width + p])
+                memcpy(to + (k * width + p) * item,
+                       (const char *)((uintptr_t)base + (uintptr_t)((position[p] + term[k]) * item)), (size_t)item);
+}
+
+static void set_outside(const struct packer *packer, char *to, int64_t size, int64_t count)
+{
+    for (int64_t e = 0; e < count; e++)
+        if (!packer->inside[e])
+            memcpy(to + e * size, &packer->factor->outside, (size_t)size);
+}
+
+/* ---- panels ---- */
 
 /* Whether offsets follow each other. */
 static int is_run(const int64_t *offset, int64_t n)
@@ -150,7 +257,8 @@ static void gather(void *to, int item, const char *base, const int64_t *position
 }
 
 /* One panel of positions first ... first+n-1: the operands' own elements, then the node's values. */
-static void pack_panel(struct packer *packer, const char *const *in, int64_t first, int64_t n, int64_t terms, char *to)
+static void pack_panel(struct packer *packer, const char *const *in, int64_t first, int64_t n, int64_t terms, int whole,
+                       char *to)
 {
     const struct factor *factor = packer->factor;
     const struct node *root = &packer->problem->program.map.node[factor->node];
@@ -159,8 +267,12 @@ static void pack_panel(struct packer *packer, const char *const *in, int64_t fir
     for (int q = 0; q < factor->operand_count; q++) {
         int i = factor->operand[q];
         raw[i] = factor->direct ? to : packer->raw[i];
-        gather((char *)(uintptr_t)raw[i], mf_dtypes[packer->problem->in_type[i]].size, in[i],
-               packer->position[i] + first, n, width, packer->term[i], terms);
+        char *into = (char *)(uintptr_t)raw[i];
+        int item = mf_dtypes[packer->problem->in_type[i]].size;
+        if (whole)
+            gather(into, item, in[i], packer->position[i] + first, n, width, packer->term[i], terms);
+        else
+            gather_inside(packer, into, item, in[i], packer->position[i] + first, n, packer->term[i], terms);
     }
     for (int64_t f = 0; !factor->direct && f < terms * width; f += BLOCK) {
         int64_t here = terms * width - f < BLOCK ? terms * width - f : BLOCK;
@@ -192,12 +304,19 @@ int mf_pack(struct packer *packer, const char *const *in, const struct term_orde
     const struct factor *factor = packer->factor;
     const enum cls cls = packer->problem->program.map.node[factor->node].cls;
     const int64_t panel = block->terms * factor->width * (int64_t)mf_cls_size(cls);
+    const int64_t width = factor->width, size = (int64_t)mf_cls_size(cls);
     int found = 0;
-    place_terms(packer, order, block);
-    for (int64_t first = 0; first < n; first += factor->width, to += panel) {
-        pack_panel(packer, in, first, n - first < factor->width ? n - first : factor->width, block->terms, to);
+    place_all_terms(packer, order, block);
+    for (int64_t first = 0; first < n; first += width, to += panel) {
+        const int64_t here = n - first < width ? n - first : width;
+        const int whole = all_inside(packer, first, here, block->terms);
+        if (!whole)
+            mark_inside(packer, first, here, block->terms);
+        pack_panel(packer, in, first, here, block->terms, whole, to);
         if (factor->looks_for_nans)
-            found |= some_not_finite(cls, to, block->terms * factor->width);
+            found |= some_not_finite(cls, to, block->terms * width);
+        if (!whole)
+            set_outside(packer, to, size, block->terms * width);
     }
     return found;
 }
