@@ -149,7 +149,7 @@ static int is_in_place(const struct mf_plan *plan, const struct pointers *pointe
         const uintptr_t in = (uintptr_t)pointers->in[i] - (uintptr_t)base;
         for (int k = 0; k < problem->output_count; k++) {
             const uintptr_t out = (uintptr_t)pointers->out[k];
-            const int64_t *low = problem->low, *high = problem->high, o = problem->input_count + k;
+            const int64_t *low = problem->low, *high = problem->high, o = MF_MAX_INPUTS + k;
             if (problem->finish_uses[i] && in + (uintptr_t)low[i] < out + (uintptr_t)high[o] &&
                 out + (uintptr_t)low[o] < in + (uintptr_t)high[i])
                 return 1;
