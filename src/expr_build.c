@@ -225,7 +225,7 @@ int mf_map_arity(enum op op)
     return maps[op].arity;
 }
 
-/* x ** 2 with the whole number 2, or of floats: the product is nearer to it than any power, and contractions know it. */
+/* x ** 2 with the whole number 2, or of floats: the product is nearer to it than a power, and contractions know it. */
 static int is_square(const struct pool *pool, enum op op, const int *args, int arg_count)
 {
     if (op != OP_pow || arg_count != 2)

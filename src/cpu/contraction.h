@@ -58,7 +58,8 @@ struct factor {
     union value outside; /* packed where a window leaves its tensor: such terms change nothing */
 };
 
-/* Fills all but node, negate, looks_for_nans, outside and width. own, batch: the nest's kept loops that are the factor's own, and both's. */
+/* Fills all but node, negate, looks_for_nans, outside and width. own, batch: the nest's kept loops that are the
+ * factor's own, and both's. */
 void mf_factor_plan(struct factor *factor, const struct problem *problem, int own_count, const int *own,
                     int batch_count, const int *batch);
 

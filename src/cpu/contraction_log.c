@@ -1,13 +1,13 @@
-/* Solvers "log-certified", "log-fast" and "log-exact": out[m, n] = logsumexp over k of x[m, k] + y[k, n] as a product of
- * matrices.
+/* Solvers "log-certified", "log-fast" and "log-exact": out[m, n] = logsumexp over k of x[m, k] + y[k, n] as a product
+ * of matrices.
  *
  *     r[m] = max over k of x[m, k], c[n] = max over k of y[k, n], S = exp(x - r) exp(y - c), out = r + c + log S
  *
  * One exp an element instead of one a term. Where the greatest terms do not lie where both factors are great, S
  * underflows; a certificate finds that: every product that was lost, or that E's floor made (docs/numerics.md, section
- * 3), is below e^-87, so S >= K * 2^-101 (f64: e^-708, K * 2^-967) has lost less than one rounding. Outputs that fail it
- * and rows or columns with +inf or NaN are computed again, one exp a term. "log-fast" looks for no certificate
- * and is wrong without a word where S underflows; "log-exact" computes every output with one exp a term.
+ * 3), is below e^-87, so S >= K * 2^-101 (f64: e^-708, K * 2^-967) has lost less than one rounding. Outputs that fail
+ * it and rows or columns with +inf or NaN are computed again, one exp a term. "log-fast" looks for no certificate and
+ * is wrong without a word where S underflows; "log-exact" computes every output with one exp a term.
  *
  * Terms are summed in an order of their own (and fused where there are instructions for it), so these solvers are not
  * chosen by themselves; results are the same from run to run. */

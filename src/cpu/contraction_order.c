@@ -1,7 +1,7 @@
 /* In which order a contraction folds its terms: the contract's tiles, lanes and halving tree (docs/numerics.md, section
  * 2) in postfix form, so that few values wait at a time.
  *
- * Lanes come in the order of their reversed bits: lane l and lane l + 64 are neighbours, then pairs of pairs ... A block
+ * Lanes come in the order of their reversed bits: lane l and lane l + 64 are neighbours, then pairs of pairs. A block
  * is a subtree small enough for one panel; above it the values of blocks are joined. Tiles are the lanes and chains of
  * the next level, computed in the same way. */
 #include "contraction.h"

@@ -96,7 +96,7 @@ void mf_packer_start(struct packer *packer, const struct factor *factor, const s
     mf_block_start(&packer->block, &factor->block, kernels, memory, BLOCK);
 }
 
-/* The walk's offsets of positions first ... first+n-1, each plus base (which may wrap: sums of parts fit, not parts). */
+/* The walk's offsets of positions first ... first+n-1, each plus base. They may wrap: sums of parts fit, not parts. */
 static void place(const struct walk *walk, int64_t base, int64_t first, int64_t n, int64_t *to)
 {
     mf_walk_offsets(walk, first, 1, n, to);
