@@ -74,7 +74,7 @@ extern const struct solver *const mf_solvers[];
 /* Those whose results are not the reference's bits: they run only when they are asked for by name. */
 extern const struct solver *const mf_solvers_by_name[];
 
-extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_contract, mf_solver_outer, mf_solver_inner,
-    mf_solver_reference, mf_solver_log_certified, mf_solver_log_fast, mf_solver_log_exact;
+extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_contract, mf_solver_contract_arg, mf_solver_outer,
+    mf_solver_inner, mf_solver_reference, mf_solver_log_certified, mf_solver_log_fast, mf_solver_log_exact;
 
 #endif

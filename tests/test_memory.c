@@ -291,7 +291,7 @@ static void test_large_map(void)
 
 static void test_contractions(void)
 {
-    static const char *const solvers[] = {"contract", "log-certified", "log-exact"};
+    static const char *const solvers[] = {"contract", "contract-arg", "log-certified", "log-exact"};
     for (int c = 0; c < 3; c++) {
         struct fold fold = {
             .modes = "ik,jk->ij", .expression = c ? "logsumexp(a+b)" : "sum(a*b)", .solver = solvers[c]};

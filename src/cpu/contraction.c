@@ -46,7 +46,7 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     struct product_form form;
-    return mf_contraction_fits(plan, &form) && reducer->kind == RED_FOLD &&
+    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, &form) && reducer->kind == RED_FOLD &&
            plan->device->kernels->contractions->tile[form.product][reducer->fold][reducer->cls][1] &&
            packs_windows(&plan->problem, &form);
 }
@@ -93,7 +93,7 @@ static mf_status make(struct mf_plan *plan)
     }
     if (windows)
         MF_TRY(plan_general(plan, data));
-    return mf_contraction_plan(plan, &data->contraction, &form, in_any_order(reducer), 0);
+    return mf_contraction_plan(plan, &data->contraction, &form, in_any_order(reducer) ? ANY_ORDER : CONTRACT_ORDER, 0);
 }
 
 static void forget(struct mf_plan *plan)
@@ -117,6 +117,12 @@ static int shows_outside(const struct contraction *c, int not_finite)
            (c->factor[COLUMN_FACTOR].window_count && not_finite >> ROW_FACTOR & 1);
 }
 
+static void set_states(struct contraction_worker *w, int64_t at, int64_t n)
+{
+    (void)n;
+    w->finish.block.state[0][0] = w->values + at * w->contraction->size;
+}
+
 static void task(struct contraction_worker *w)
 {
     const struct contract_plan *data = w->plan->data;
@@ -136,7 +142,7 @@ static void task(struct contraction_worker *w)
             mf_contraction_join(w, fold, mf_contraction_values(w, top - 1), mf_contraction_values(w, top));
         top++;
     }
-    mf_contraction_store(w, w->values, NULL);
+    mf_contraction_store(w, set_states);
 }
 
 /* Whether an output may share memory with an operand (of the finish part: others may not): then the fold cannot be done

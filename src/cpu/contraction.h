@@ -58,10 +58,10 @@ struct factor {
     union value outside; /* packed where a window leaves its tensor: such terms change nothing */
 };
 
-/* Fills all but node, negate, looks_for_nans, outside and width. own, batch: the nest's kept loops that are the
- * factor's own, and both's. */
-void mf_factor_plan(struct factor *factor, const struct problem *problem, int own_count, const int *own,
-                    int batch_count, const int *batch);
+/* Fills all but node, negate, looks_for_nans, outside and width. order: the nest whose
+ * reduced loops number the terms; own, batch: the kept loops that are the factor's own, and both's. */
+void mf_factor_plan(struct factor *factor, const struct problem *problem, const struct nest *order, int own_count,
+                    const int *own, int batch_count, const int *batch);
 
 /* One thread's packing. */
 struct packer {
@@ -99,7 +99,7 @@ struct product_form {
 
 /* Whether the node is a product that the kernels know; fills form. */
 int mf_product_find(const struct pool *pool, int root, struct product_form *form);
-/* Whether the fold is one reducer over a product of two factors that each have a kept loop of their own. */
+/* Whether the first reducer's argument is a product of two factors that each have a kept loop of their own. */
 int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form);
 
 /* What a plan knows. */
@@ -113,10 +113,13 @@ struct contraction {
     size_t panel_bytes[FACTORS], value_bytes, flat_bytes[FACTORS], packer_bytes[FACTORS], finish_bytes, worker_bytes;
 };
 
+/* Terms fold in the contract's order, in any order, or one after the other as written. */
+enum term_numbers { CONTRACT_ORDER, ANY_ORDER, WRITTEN_ORDER };
+
 /* Plans blocks, order and memory; factor[].looks_for_nans is set by the caller. arrays: of values, besides those of the
  * order's levels. */
 mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *contraction,
-                              const struct product_form *form, int in_any_order, int arrays);
+                              const struct product_form *form, enum term_numbers numbers, int arrays);
 void mf_contraction_print(const struct contraction *contraction, char *text, size_t size);
 
 /* One thread at one block of outputs. Arrays of values are block[ROW_FACTOR] rows of block[COLUMN_FACTOR] values. */
@@ -146,7 +149,9 @@ void mf_contraction_tiles(struct contraction_worker *worker, const struct term_b
 char *mf_contraction_values(const struct contraction_worker *worker, int64_t array);
 /* left = left o right, arrays of values. */
 void mf_contraction_join(const struct contraction_worker *worker, enum fold fold, char *left, const char *right);
-/* Finishes and stores the outputs from the reducer's one or two arrays. */
-void mf_contraction_store(struct contraction_worker *worker, const char *first, const char *second);
+/* Lets worker->finish.block.state point to the reducers' states from value number `at` on, for n outputs. */
+typedef void contraction_states(struct contraction_worker *worker, int64_t at, int64_t n);
+/* Finishes and stores the outputs. */
+void mf_contraction_store(struct contraction_worker *worker, contraction_states *states);
 
 #endif

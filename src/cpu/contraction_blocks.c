@@ -75,7 +75,7 @@ int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
     const struct problem *problem = &plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
     struct loops loops;
-    if (problem->program.reducer_count != 1 || !problem->reduced_total || !problem->kept_total ||
+    if (!problem->program.reducer_count || !problem->reduced_total || !problem->kept_total ||
         reducer->cls > CLS_U64 || problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
         !mf_product_find(&problem->program.map, reducer->arg[0], form))
         return 0;
@@ -130,7 +130,8 @@ static void plan_memory(const struct mf_plan *plan, struct contraction *c, int a
     c->worker_bytes += c->value_bytes * (size_t)arrays + c->finish_bytes;
 }
 
-static void plan_factors(const struct mf_plan *plan, struct contraction *c, const struct product_form *form)
+static void plan_factors(const struct mf_plan *plan, struct contraction *c, const struct product_form *form,
+                         const struct nest *order)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
@@ -149,7 +150,8 @@ static void plan_factors(const struct mf_plan *plan, struct contraction *c, cons
         factor->node = form->node[from];
         factor->negate = form->negate[from];
         factor->width = f == ROW_FACTOR ? kernels->rows : kernels->columns[cls];
-        mf_factor_plan(factor, problem, loops.count[from], loops.loop[from], loops.count[FACTORS], loops.loop[FACTORS]);
+        mf_factor_plan(factor, problem, order, loops.count[from], loops.loop[from], loops.count[FACTORS],
+                       loops.loop[FACTORS]);
         mf_walk_choose(&c->flat[f], nest->size, weight, loops.count[from], loops.loop[from]);
     }
     mf_walk_choose(&c->flat_batch, nest->size, weight, loops.count[FACTORS], loops.loop[FACTORS]);
@@ -157,11 +159,11 @@ static void plan_factors(const struct mf_plan *plan, struct contraction *c, cons
 }
 
 mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *c, const struct product_form *form,
-                              int in_any_order, int arrays)
+                              enum term_numbers numbers, int arrays)
 {
     c->size = (int64_t)mf_cls_size(plan->problem.program.reducer[0].cls);
-    plan_factors(plan, c, form);
-    MF_TRY(mf_term_order_make(&c->order, plan->problem.reduced_total, in_any_order));
+    plan_factors(plan, c, form, numbers == WRITTEN_ORDER ? &plan->problem.written : &plan->problem.memory);
+    MF_TRY(mf_term_order_make(&c->order, plan->problem.reduced_total, numbers != CONTRACT_ORDER));
     mf_finish_plan(&c->finish, &plan->problem, plan->device->kernels);
     plan_blocks(plan, c);
     plan_memory(plan, c, c->order.levels + arrays);
@@ -260,7 +262,7 @@ void mf_contraction_join(const struct contraction_worker *w, enum fold fold, cha
 }
 
 /* Rows of outputs, as far as they lie beside each other. */
-void mf_contraction_store(struct contraction_worker *w, const char *first, const char *second)
+void mf_contraction_store(struct contraction_worker *w, contraction_states *states)
 {
     const struct contraction *c = w->contraction;
     const int64_t *flat = w->flat[COLUMN_FACTOR], columns = w->count[COLUMN_FACTOR];
@@ -268,9 +270,7 @@ void mf_contraction_store(struct contraction_worker *w, const char *first, const
         for (int64_t j = 0, n; j < columns; j += n) {
             for (n = 1; j + n < columns && flat[j + n] == flat[j] + n; n++) {
             }
-            const int64_t at = (i * c->block[COLUMN_FACTOR] + j) * c->size;
-            w->finish.block.state[0][0] = first + at;
-            w->finish.block.state[0][1] = second ? second + at : NULL;
+            states(w, i * c->block[COLUMN_FACTOR] + j, n);
             mf_finish_store(&w->finish, w->flat[ROW_FACTOR][i] + flat[j], n, NULL);
         }
 }

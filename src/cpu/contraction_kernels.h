@@ -39,10 +39,16 @@ enum { LEAF_LEVELS = 8 };
 typedef void contraction_fn(void *out, int64_t pitch, const void *x, const void *y, const struct leaf *leaf,
                             int64_t leaves);
 
+/* The best term of x[k][i] o y[k][j] and its number, from those in out and index on (first 0: from nothing). Numbers are
+ * integers of the size of a value. */
+typedef void contraction_arg_fn(void *out, void *index, int64_t pitch, const void *x, const void *y, int64_t terms,
+                                int64_t first);
+
 struct contraction_kernels {
     int rows, columns[4]; /* of a tile, by class */
     /* Null where there is none. [1] takes any values; [0] only those of which no term is a NaN (null: use [1]). */
     contraction_fn *tile[PRODUCTS][FOLD_COUNT][4][2];
+    contraction_arg_fn *arg[PRODUCTS][2][2][2]; /* by least or greatest, class (floats), and as tile */
     /* CLS_F32, CLS_F64: sums of x * y, each term rounded once where the processor can (then not the contract's bits);
      * values[i] = E(values[i] - shift[i % period]), E as docs/numerics.md, section 3 has it (no NaN comes out) */
     contraction_fn *fused[2];

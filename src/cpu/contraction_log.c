@@ -27,8 +27,9 @@ enum { SUMS, INCOMING, MARKS, EXACT_MOST, EXACT_SUMS, EXACT_PART, ARRAYS, MOST_P
 static int applicable(const struct mf_plan *plan)
 {
     struct product_form form;
-    return mf_contraction_fits(plan, &form) && plan->problem.program.reducer[0].kind == RED_LSE &&
-           form.product == PRODUCT_ADD && !plan->problem.memory.window_count;
+    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, &form) &&
+           plan->problem.program.reducer[0].kind == RED_LSE && form.product == PRODUCT_ADD &&
+           !plan->problem.memory.window_count;
 }
 
 static mf_status make(struct mf_plan *plan, enum tier tier)
@@ -39,7 +40,7 @@ static mf_status make(struct mf_plan *plan, enum tier tier)
         return MF_ERROR_MEMORY;
     data->tier = tier;
     mf_contraction_fits(plan, &form);
-    return mf_contraction_plan(plan, &data->contraction, &form, 1, ARRAYS);
+    return mf_contraction_plan(plan, &data->contraction, &form, ANY_ORDER, ARRAYS);
 }
 
 static mf_status make_certified(struct mf_plan *plan)
@@ -283,13 +284,31 @@ static void take_marked(struct contraction_worker *w)
         }
 }
 
+static void point_to(struct contraction_worker *w, int most, int sums, int64_t at)
+{
+    w->finish.block.state[0][0] = mf_contraction_values(w, most) + at * w->contraction->size;
+    w->finish.block.state[0][1] = mf_contraction_values(w, sums) + at * w->contraction->size;
+}
+
+static void set_states(struct contraction_worker *w, int64_t at, int64_t n)
+{
+    (void)n;
+    point_to(w, SUMS, INCOMING, at);
+}
+
+static void set_exact_states(struct contraction_worker *w, int64_t at, int64_t n)
+{
+    (void)n;
+    point_to(w, EXACT_MOST, EXACT_SUMS, at);
+}
+
 static void task(struct contraction_worker *w)
 {
     const struct log_plan *data = w->plan->data;
     struct shifts shifts;
     if (data->tier == EXACT) {
         compute_all(w);
-        mf_contraction_store(w, mf_contraction_values(w, EXACT_MOST), mf_contraction_values(w, EXACT_SUMS));
+        mf_contraction_store(w, set_exact_states);
         return;
     }
     find_shifts(w, &shifts);
@@ -301,7 +320,7 @@ static void task(struct contraction_worker *w)
     } else if (marked) {
         compute_marked(w);
     }
-    mf_contraction_store(w, mf_contraction_values(w, SUMS), mf_contraction_values(w, INCOMING));
+    mf_contraction_store(w, set_states);
 }
 
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)

@@ -28,8 +28,8 @@ static void plan_windows(struct factor *factor, const struct nest *nest, int own
     }
 }
 
-void mf_factor_plan(struct factor *factor, const struct problem *problem, int own_count, const int *own,
-                    int batch_count, const int *batch)
+void mf_factor_plan(struct factor *factor, const struct problem *problem, const struct nest *order, int own_count,
+                    const int *own, int batch_count, const int *batch)
 {
     const struct pool *pool = &problem->program.map;
     const struct nest *nest = &problem->memory;
@@ -45,7 +45,7 @@ void mf_factor_plan(struct factor *factor, const struct problem *problem, int ow
         factor->operand[factor->operand_count++] = i;
         mf_walk_choose(&factor->kept[i], nest->size, nest->in[i], own_count, own);
         mf_walk_choose(&factor->batch[i], nest->size, nest->in[i], batch_count, batch);
-        mf_walk_make(&factor->reduced[i], nest->reduced, nest->size + nest->kept, nest->in[i] + nest->kept);
+        mf_walk_make(&factor->reduced[i], order->reduced, order->size + order->kept, order->in[i] + order->kept);
         const int64_t panel = PANEL_TERMS * factor->width, together = 1; /* a panel of raw elements is one run */
         mf_walk_make(&factor->block.walk[i], 1, &panel, &together);
     }
