@@ -283,6 +283,21 @@ typedef struct mf_operation {
 /* Makes the operation known to the device (copied; the name too). Define it before the plans that use it. */
 MF_API mf_status mf_operation_define(mf_device *device, const mf_operation *operation);
 
+/* The same as text, which runs on every device, with the same bits:
+ *
+ *     mf_operation_define_text(device, "ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t; "
+ *                                      "combine p = p1*p2, q = q1*p2 + q2; finish q");
+ *     mf_fold(device, "ij,ij->i", "affine(a,b)", inputs, &out);      // x = s x + t for all (s, t) of a row, from x = 0
+ *
+ * A state is 1 to 8 numbers, which identity names and sets to the neutral element. lift makes them of the 1 to 8
+ * arguments; combine makes p of p1 and p2, the left and the right state's; finish gives the results (1 to 8), which
+ * without it are the numbers themselves. Numbers are of one type: f32, or f64, i64 or u64 where that stands before the
+ * name. "ordered", before the name too, stands for commutative = 0. The expressions are those of mf_fold without
+ * reducers, with names instead of operands; their values are converted to the type. A step may set further names for
+ * what follows in it: "combine d = m2 - m1, n = n1 + n2, m = m1 + d*(n2/n)" (n is here the new one).
+ * The same text again is no mistake. */
+MF_API mf_status mf_operation_define_text(mf_device *device, const char *text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -78,7 +78,7 @@ static int64_t read_tile(const mf_operation *op, int64_t left, mf_next_element n
 void mf_user_reduce(const struct reducer *reducer, int64_t total, mf_next_element next, void *context, char *tile,
                     char *tiles, union value *result)
 {
-    const mf_operation *op = &reducer->user->is;
+    const mf_operation *op = &reducer->user->plain;
     int64_t n = 0;
     for (int64_t done = 0; done < total; n++) {
         int64_t here = read_tile(op, total - done, next, context, tile);
