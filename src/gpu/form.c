@@ -1,11 +1,13 @@
 /* What the solvers ask about a problem before they choose a form for it. */
 #include "form.h"
 
-int mf_gpu_no_callbacks(const struct mf_plan *plan)
+int mf_gpu_any_order(const struct mf_plan *plan)
 {
-    for (int r = 0; r < plan->problem.program.reducer_count; r++)
-        if (plan->problem.program.reducer[r].kind == RED_USER)
+    for (int r = 0; r < plan->problem.program.reducer_count; r++) {
+        const struct reducer *reducer = &plan->problem.program.reducer[r];
+        if (reducer->kind == RED_USER && (!reducer->user->recipe || reducer->user->recipe->ordered))
             return 0;
+    }
     return 1;
 }
 

@@ -4,8 +4,8 @@
 
 #include "launch.h"
 
-/* Whether no reducer is a user's, given as callbacks. */
-int mf_gpu_no_callbacks(const struct mf_plan *plan);
+/* Whether no reducer is a user's that is given as callbacks or keeps its elements' order. */
+int mf_gpu_any_order(const struct mf_plan *plan);
 /* Whether a reducer needs its elements twice. */
 int mf_gpu_two_phases(const struct problem *problem);
 /* The most bytes of an element inside the reducers. */

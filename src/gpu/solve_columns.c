@@ -9,7 +9,7 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    if (!mf_gpu_no_callbacks(plan) || !nest->kept || !nest->reduced || nest->size[nest->kept - 1] < 2)
+    if (!mf_gpu_any_order(plan) || !nest->kept || !nest->reduced || nest->size[nest->kept - 1] < 2)
         return 0;
     int unit = 0;
     for (int i = 0; i < problem->input_count; i++) {
