@@ -277,6 +277,8 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     emit_map(problem, slots, to);
     mf_emit_users(problem, to);
     mf_emit_states(problem, to);
+    if (mf_emit_has_kind(problem, RED_USER))
+        mf_emit_ordered(problem, to);
     emit_finish(problem, slots, to);
 }
 

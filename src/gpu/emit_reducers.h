@@ -27,6 +27,8 @@ void mf_emit_users(const struct problem *problem, struct gpu_text *to);
 /* One element in a lane of reducer r's; two states that both have elements, or either. */
 void mf_emit_user_chain(const struct problem *problem, int r, struct gpu_text *to);
 void mf_emit_user_combine(int r, struct gpu_text *to);
+/* For kernels/ordered.cl: states of the reducers that keep their elements' order, after struct state and combine. */
+void mf_emit_ordered(const struct problem *problem, struct gpu_text *to);
 
 /* struct state and its functions; the functions of lanes that need struct shape; what ends a lane. */
 void mf_emit_states(const struct problem *problem, struct gpu_text *to);

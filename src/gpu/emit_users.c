@@ -1,4 +1,6 @@
 /* Users' operations, given as text, as functions: user0 is the state of reducer 0, user0_lift and so on its steps. */
+#include <inttypes.h>
+
 #include "emit_reducers.h"
 
 /* The numbers that come out of a step, into fields of `to`. */
@@ -72,14 +74,20 @@ void mf_emit_users(const struct problem *problem, struct gpu_text *to)
             emit_user(problem->program.reducer[r].user->recipe, r, to);
 }
 
+static void emit_arguments(const struct reducer *reducer, int r, struct gpu_text *to)
+{
+    mf_text_add(to, "x.a%d", r);
+    for (int a = 1; a < reducer->arg_count; a++)
+        mf_text_add(to, ", x.a%d_%d", r, a);
+}
+
 void mf_emit_user_chain(const struct problem *problem, int r, struct gpu_text *to)
 {
     mf_text_add(to,
                 "    if (there) {\n        struct user%d y = user%d_identity();\n        if (present)\n"
-                "            y = user%d_lift(x.a%d",
-                r, r, r, r);
-    for (int a = 1; a < problem->program.reducer[r].arg_count; a++)
-        mf_text_add(to, ", x.a%d_%d", r, a);
+                "            y = user%d_lift(",
+                r, r, r);
+    emit_arguments(&problem->program.reducer[r], r, to);
     mf_text_add(to, ");\n        if (step)\n            y = user%d_combine(s->r%d, y);\n        s->r%d = y;\n    }\n",
                 r, r, r);
 }
@@ -90,4 +98,51 @@ void mf_emit_user_combine(int r, struct gpu_text *to)
                 "    if (a.some && b.some)\n        c.r%d = user%d_combine(a.r%d, b.r%d);\n    else if (a.some)\n"
                 "        c.r%d = a.r%d;\n    else\n        c.r%d = b.r%d;\n",
                 r, r, r, r, r, r, r, r);
+}
+
+static int is_ordered(const struct reducer *reducer)
+{
+    return reducer->kind == RED_USER && reducer->user->recipe->ordered;
+}
+
+void mf_emit_ordered(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    mf_text_append(to, "static inline struct state ordered_state(struct element x, int presence)\n{\n"
+                       "    struct state s = state_identity();\n    s.some = presence != 0;\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (is_ordered(&program->reducer[r])) {
+            mf_text_add(to, "    if (presence > 0)\n        s.r%d = user%d_lift(", r, r);
+            emit_arguments(&program->reducer[r], r, to);
+            mf_text_append(to, ");\n");
+        }
+    mf_text_append(to, "    return s;\n}\n\nstatic inline struct state combine_ordered(struct state a, struct state b)"
+                       "\n{\n    struct state c = a;\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (is_ordered(&program->reducer[r]))
+            mf_emit_user_combine(r, to);
+    mf_text_append(to, "    c.some = a.some | b.some;\n    return c;\n}\n\n"
+                       "static inline struct state with_others(struct state s, struct state others)\n{\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (is_ordered(&program->reducer[r]))
+            mf_text_add(to, "    others.r%d = s.r%d;\n", r, r);
+    mf_text_append(to, "    return others;\n}\n\n");
+}
+
+void mf_emit_written_order(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
+{
+    const struct nest *nest = &problem->written;
+    mf_text_append(to, "#define MOVE_AS_WRITTEN(v, p)");
+    for (int l = nest->kept + nest->reduced - 1; l >= nest->kept; l--) {
+        for (int s = 0; s < slots->count; s++)
+            if (problem->map_uses[slots->input[s]] && nest->in[slots->input[s]][l])
+                mf_text_add(to, " (p).i%d += (v) %% %" PRId64 " * (%" PRId64 ");", s, nest->size[l],
+                            nest->in[slots->input[s]][l]);
+        for (int w = 0; w < nest->window_count; w++)
+            if (nest->window[w].step[l])
+                mf_text_add(to, " (p).window[%d] += (v) %% %" PRId64 " * (%" PRId64 ");", w, nest->size[l],
+                            nest->window[w].step[l]);
+        mf_text_add(to, " (v) /= %" PRId64 ";", nest->size[l]);
+    }
+    mf_text_append(to, "\n");
 }

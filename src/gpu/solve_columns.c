@@ -4,22 +4,9 @@
 #include "form.h"
 #include "texts.h"
 
-/* Neighbouring outputs are neighbours in the operands, and there is more than one reduced element. */
 static int applicable(const struct mf_plan *plan)
 {
-    const struct problem *problem = &plan->problem;
-    const struct nest *nest = &problem->memory;
-    if (!mf_gpu_any_order(plan) || !nest->kept || !nest->reduced || nest->size[nest->kept - 1] < 2)
-        return 0;
-    int unit = 0;
-    for (int i = 0; i < problem->input_count; i++) {
-        if (!problem->map_uses[i])
-            continue;
-        unit |= nest->in[i][nest->kept - 1] == 1 && nest->in[i][nest->kept + nest->reduced - 1] != 1;
-        if (nest->in[i][nest->kept + nest->reduced - 1] == 1)
-            return 0;
-    }
-    return unit;
+    return mf_gpu_any_order(plan) && mf_gpu_is_columns(&plan->problem);
 }
 
 /* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one. */
