@@ -293,8 +293,9 @@ MF_API mf_status mf_operation_define(mf_device *device, const mf_operation *oper
  * arguments; combine makes p of p1 and p2, the left and the right state's; finish gives the results (1 to 8), which
  * without it are the numbers themselves. Numbers are of one type: f32, or f64, i64 or u64 where that stands before the
  * name. "ordered", before the name too, stands for commutative = 0. The expressions are those of mf_fold without
- * reducers, with names instead of operands; their values are converted to the type. A step may set further names for
- * what follows in it: "combine d = m2 - m1, n = n1 + n2, m = m1 + d*(n2/n)" (n is here the new one).
+ * reducers, with names instead of operands; what they give is converted to the type. A step may set further names for
+ * what follows in it, which keep their expressions' types: "combine d = m2 - m1, n = n1 + n2, m = m1 + d*(n2/n)" (n is
+ * here the new one).
  * The same text again is no mistake. */
 MF_API mf_status mf_operation_define_text(mf_device *device, const char *text);
 

@@ -5,8 +5,8 @@
  *   settings = name '=' expression {',' name '=' expression}
  *   results  = [name '='] expression {',' [name '='] expression}
  *
- * identity sets the numbers of a state and names them by that. The other steps set the same numbers; any other name
- * that they set is theirs alone. */
+ * identity sets the numbers of a state and names them by that. lift and combine set the same numbers; any other name
+ * that a step sets is its own, and keeps the type that its expression has. */
 #include "expr_build.h"
 
 #include <stdio.h>
@@ -50,7 +50,7 @@ static int take(struct reader *r, char symbol)
     return 1;
 }
 
-/* The word that stands next, as long as NAME_SIZE lets it be; "" where none does. */
+/* The word that stands next, cut to NAME_SIZE, "" where none does; returns what follows it. */
 static const char *word_at(struct reader *r, char *word)
 {
     int n = 0;
@@ -150,13 +150,12 @@ static mf_status set_name(struct reader *r, const char *name, int node)
 /* Number `part` of the left (0) or right (1) state, or argument `part`, by a name with something behind it. */
 static mf_status add_leaf(struct reader *r, const char *name, const char *behind, int side, int part)
 {
-    char full[NAME_SIZE + 1];
+    char full[NAME_SIZE];
     enum dtype type = r->recipe->type;
     struct node leaf = mf_node_blank(OP_STATE, mf_dtypes[type].cls, type);
     leaf.index = side;
     leaf.part = part;
-    snprintf(full, sizeof full, "%s%s", name, behind);
-    full[NAME_SIZE - 1] = 0;
+    snprintf(full, sizeof full, "%.*s%.1s", NAME_SIZE - 2, name, behind); /* as long as read_name lets it be */
     return set_name(r, full, mf_node_add(r->scope.pool, leaf));
 }
 
@@ -170,14 +169,13 @@ static void begin_step(struct reader *r, const char *step, struct stage *stage)
         r->first[k] = -1;
 }
 
-/* The next expression, in the operation's type; -1 after a failure. */
-static int read_value(struct reader *r)
+/* A node in the operation's type; -1 after a failure. */
+static int in_type(struct reader *r, int node)
 {
     struct pool *pool = r->scope.pool;
-    int node = mf_expr_parse_in(r->text, &r->at, &r->scope);
     enum dtype type = r->recipe->type;
-    if (node >= 0 && pool->node[node].weak &&
-        (mf_cls_is_float(mf_dtypes[type].cls) || pool->node[node].dtype == DT_i64))
+    int is_real = mf_cls_is_float(mf_dtypes[type].cls);
+    if (node >= 0 && pool->node[node].weak && (is_real || pool->node[node].dtype == DT_i64))
         node = mf_node_convert(pool, node, mf_dtypes[type].cls); /* a literal becomes one of this class */
     return node < 0 ? -1 : mf_node_cast(pool, node, type);
 }
@@ -197,11 +195,13 @@ static mf_status read_setting(struct reader *r, int names_parts)
         MF_TRY(check_name(r, name, r->part, recipe->part_count));
     if (names_parts && part == PARTS)
         return mf_fail(MF_ERROR_EXPRESSION, "operation %s has states of more than %d numbers", r->name, PARTS);
-    int node = read_value(r);
+    int node = mf_expr_parse_in(r->text, &r->at, &r->scope);
+    if (names_parts && node >= 0)
+        snprintf(r->part[recipe->part_count++], NAME_SIZE, "%s", name);
+    if (part < recipe->part_count)
+        node = in_type(r, node);
     if (node < 0)
         return mf_fail_again();
-    if (names_parts)
-        snprintf(r->part[recipe->part_count++], NAME_SIZE, "%s", name);
     if (part < recipe->part_count) {
         if (r->first[part] >= 0)
             return mf_fail(MF_ERROR_EXPRESSION, "operation %s: %s sets \"%s\" twice", r->name, r->scope.step, name);
@@ -257,7 +257,7 @@ static mf_status read_finish(struct reader *r, struct stage *stage)
         }
         if (stage->count == PARTS)
             return mf_fail(MF_ERROR_EXPRESSION, "operation %s has more than %d results", r->name, PARTS);
-        if ((stage->root[stage->count] = read_value(r)) < 0)
+        if ((stage->root[stage->count] = in_type(r, mf_expr_parse_in(r->text, &r->at, &r->scope))) < 0)
             return mf_fail_again();
         stage->count++;
     } while (take(r, ','));
