@@ -1,9 +1,9 @@
-/* Operations given as text, which run on every device: a linear recurrence in parallel, and what belongs to the greatest
- * element.
+/* Operations given as text, which run on every device: a linear recurrence in parallel, and what belongs to the
+ * greatest element.
  *
  * An account earns a rate and gets a deposit every month, x' = rate x + deposit. Maps of this form make one of the same
  * form when they follow each other, first (p1, q1), then (p2, q2): p2 (p1 x + q1) + q2. So a sequence of them is a
- * product, which need not be taken one month after the other (Blelloch: Prefix sums and their applications, 1990, 1.4). */
+ * product, which need not be taken one month after the other (Blelloch: Prefix sums and their applications, 1990). */
 #include <modefold.h>
 
 #include <math.h>

@@ -18,13 +18,14 @@ static inline struct place ordered_place(shape_ptr S, struct place p, int64_t e)
 #endif
 }
 
-/* The CHUNK elements from number `from` on, of n; or (no elements) as many states at from[i * stride]. */
+/* The CHUNK elements of the tile from number `from` on, of n. */
 static inline struct state chunk_of_elements(struct tensors T, shape_ptr S, struct place start, int64_t first, int from,
                                              int n, int vectors)
 {
     struct raws r[CHUNK / VECTOR];
     struct place p[CHUNK / VECTOR];
     struct state s[CHUNK];
+    s[0] = state_identity();
     UNROLL
     for (int f = 0; f < CHUNK / VECTOR; f++) {
         const int e = from + f * VECTOR;
@@ -48,9 +49,11 @@ static inline struct state chunk_of_elements(struct tensors T, shape_ptr S, stru
     return s[0];
 }
 
+/* As many tiles' states. */
 static inline struct state chunk_of_states(GLOBAL const struct state *states, int64_t stride, int from, int n)
 {
     struct state s[CHUNK];
+    s[0] = state_identity();
     UNROLL
     for (int i = 0; i < CHUNK; i++) {
         s[i] = state_identity();
@@ -96,9 +99,9 @@ static inline struct state span_of(EXCHANGE_TYPE exchange_, struct state s)
 static inline struct state fold_elements(EXCHANGE_TYPE exchange_, struct tensors T, shape_ptr S, struct place start,
                                          int64_t first, int n, int vectors)
 {
-    struct state pending[SPAN_LEVELS + 1], s;
+    struct state pending[SPAN_LEVELS + 1], s = state_identity();
     NO_UNROLL
-    for (int k = 0; k < 1 << SPAN_LEVELS; k++) {
+    for (int k = 0; k < (1 << SPAN_LEVELS); k++) {
         const int from = k * SPAN + THREAD % WIDTH * CHUNK;
         if (VECTOR == 1 || vectors)
             s = chunk_of_elements(T, S, start, first, from, n, 1);
@@ -111,9 +114,9 @@ static inline struct state fold_elements(EXCHANGE_TYPE exchange_, struct tensors
 
 static inline struct state fold_states(EXCHANGE_TYPE exchange_, GLOBAL const struct state *states, int64_t stride, int n)
 {
-    struct state pending[SPAN_LEVELS + 1], s;
+    struct state pending[SPAN_LEVELS + 1], s = state_identity();
     NO_UNROLL
-    for (int k = 0; k < 1 << SPAN_LEVELS; k++)
+    for (int k = 0; k < (1 << SPAN_LEVELS); k++)
         s = count_span(pending,
                        span_of(exchange_, chunk_of_states(states, stride, k * SPAN + THREAD % WIDTH * CHUNK, n)), k);
     return s;
