@@ -254,8 +254,8 @@ MF_API void mf_plan_destroy(mf_plan *plan);
 
 /* ---- 6. Your own operation ------------------------------------------------------------------------------------ */
 
-/* A monoid on states of state_size bytes, given as callbacks on blocks of n; use it in an expression as
- * name(x, y, ...) for result 0, name.1(x, y, ...) for result 1 and so on. combine must be associative.
+/* A monoid on states of state_size bytes, given as callbacks on blocks of n, which run on the CPU only; use it in an
+ * expression as name(x, y, ...) for result 0, name.1(x, y, ...) for result 1 and so on. combine must be associative.
  *   identity  states[0 ... n-1] = the neutral element
  *   lift      state i = the state of the one element values[0][i], values[1][i] ... (input_count arrays of input type)
  *   combine   left i = left i combined with right i; state i of an array lies at base + i * stride bytes; left and

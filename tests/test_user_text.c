@@ -271,6 +271,46 @@ static void test_modes(void)
     }
 }
 
+/* ---- against what is built in ---- */
+
+/* Every type, numbers that a step converts (a comparison, a quotient, an infinity), a literal of each kind, casts. */
+static void test_builtin(void)
+{
+    static const struct {
+        const char *text, *mine, *builtin;
+    } cases[] = {
+        {"most(x): identity m = -inf; lift m = x; combine m = max(m1, m2); finish m + 0", "most(a)", "max(a)"},
+        {"f64 least(x): identity m = inf; lift m = x; combine m = min(m1, m2); finish m + 0", "least(f64(a))",
+         "min(f64(a))"},
+        {"i64 most64(x): identity m = -inf; lift m = x; combine m = max(m1, m2)", "most64(c)", "max(i64(c))"},
+        {"i64 some(x): identity s = 0; lift s = x > 30; combine s = s1 | s2; finish s > 0, s/2", "some(c)",
+         "any(i64(c) > 30)"},
+        {"u64 bits(x): identity s = 1/2; lift s = x; combine s = s1 ^ s2; finish b = popcount(s), b", "bits(c&d)",
+         "popcount(xor(u64(c&d)))"},
+        {"i64 halves(x): identity s = 0.9; lift s = x/2; combine s = s1 + s2", "halves(c)", "sum(i64(c/2))"},
+        {"plus(x): identity s = 0; lift s = f16(x); combine s = s1 + s2; finish s + 0", "plus(a)", "sum(f32(f16(a)))"},
+        {"ordered tops(x): identity s = 0; lift s = u8(x*1.5); combine s = max(s1, s2)", "tops(b)",
+         "f32(max(u8(b*1.5)))"},
+    };
+    const int64_t shape[2] = {300, 100}, strides[2] = {1, 300};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        double y[2][300];
+        DLTensor in[4] = {mf_tensor(a, MF_F32, 2, shape), mf_tensor(b, MF_F32, 2, shape),
+                          mf_tensor(c, MF_I32, 2, shape), mf_tensor(d, MF_I32, 2, shape)};
+        int64_t own[2] = {strides[0], strides[1]};
+        for (int k = 0; k < 4; k++)
+            in[k].strides = own;
+        CHECK_MSG(mf_operation_define_text(cpu, cases[i].text) == MF_OK, "%s: %s", cases[i].text, mf_error());
+        for (int k = 0; k < 2; k++) {
+            DLTensor out = mf_tensor(y[k], MF_F64, 1, shape);
+            const char *expression = k ? cases[i].builtin : cases[i].mine;
+            CHECK_MSG(mf_fold(cpu, "ij,ij,ij,ij->i", expression, in, &out) == MF_OK, "%s: %s", expression, mf_error());
+        }
+        CHECK_MSG(!memcmp(y[0], y[1], sizeof y[0]), "%s and %s: %g and %g", cases[i].mine, cases[i].builtin, y[0][0],
+                  y[1][0]);
+    }
+}
+
 /* ---- what is wrong ---- */
 
 static void test_mistakes(void)
@@ -375,6 +415,7 @@ int main(void)
     fill();
     test_lengths();
     test_modes();
+    test_builtin();
     test_mistakes();
     test_limits();
     mf_device_close(cpu);
