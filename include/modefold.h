@@ -180,7 +180,8 @@ MF_API mf_status mf_device_wait(mf_device *device, void *stream);
  * expression  one or more results over operands a, b, c ... in their order, separated by ';':
  *               "sum(a)"   "mean(a); var(a,1); max(a)"   "sum(a*b)"   "logsumexp(a+b)"   "leaky(sum(a*b)*c+d)"
  *             reducers  sum prod min max mean var std norm any all and or xor count argmin argmax logsumexp
- *                       var(x, ddof) and std(x, ddof) take the degrees of freedom to subtract, 0 by default
+ *                       var(x, ddof) and std(x, ddof) take the degrees of freedom to subtract, 0 by default; and
+ *                       operations of your own (section 6)
  *             maps      + - * / // % ** ^  < <= > >= == !=  & | ~ << >>  where(c,x,y) min(x,y) max(x,y) abs sqrt exp
  *                       log pow tanh sigmoid relu leaky(x, slope 0.1) popcount isnan isfinite floor ceil trunc round
  *                       sign fma, and casts: f16(x) f32(x) ... bool(x)
