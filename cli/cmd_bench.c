@@ -366,7 +366,7 @@ static int bench(struct job *job, const struct option_list *problems)
 
 int command_bench(int argc, char **argv)
 {
-    struct option_list problems = {0};
+    struct option_list problems = {0}, define = {0};
     const char *device = NULL, *limit = NULL;
     struct job *job = calloc(1, sizeof *job);
     if (!job)
@@ -385,6 +385,7 @@ int command_bench(int argc, char **argv)
         {"solver", OPTION_TEXT, &job->solver},
         {"device", OPTION_TEXT, &device},
         {"limit", OPTION_TEXT, &limit},
+        {"define", OPTION_MANY, &define},
         {"json", OPTION_FLAG, &job->json},
         {NULL, OPTION_FLAG, NULL},
     };
@@ -396,7 +397,7 @@ int command_bench(int argc, char **argv)
         strcmp(job->limit, "copy") != 0)
         status = complain(2, "--limit takes same, read or copy, not \"%s\"", job->limit);
     if (!status)
-        status = device_open(device, job->threads, &job->device);
+        status = device_open(device, job->threads, &define, &job->device);
     if (!status && on_gpu(job) && limit && strcmp(job->limit, "copy") != 0)
         status = complain(2, "on a GPU the only limit is copy, the library's own, not \"%s\"", job->limit);
     if (!status) {

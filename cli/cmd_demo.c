@@ -217,7 +217,7 @@ int command_demo(int argc, char **argv)
     if (!status && rest.count)
         status = complain(2, "demo takes no \"%s\"", rest.item[0]);
     if (!status)
-        status = device_open(NULL, threads, &demo->device);
+        status = device_open(NULL, threads, NULL, &demo->device);
     if (!status) {
         demo->threads = 1;
         sscanf(mf_device_describe(demo->device), "cpu: %d", &demo->threads);

@@ -101,13 +101,14 @@ static int plan_problem(struct job *job, const char *text)
 int command_plan(int argc, char **argv)
 {
     struct job job = {0};
-    struct option_list arguments = {0};
+    struct option_list arguments = {0}, define = {0};
     const struct option_spec specs[] = {
         {"set", OPTION_TEXT, &job.set},
         {"dtype", OPTION_TEXT, &job.dtype},
         {"threads", OPTION_NUMBER, &job.threads},
         {"solver", OPTION_TEXT, &job.solver},
         {"device", OPTION_TEXT, &job.device_name},
+        {"define", OPTION_MANY, &define},
         {"order-as-written", OPTION_FLAG, &job.as_written},
         {NULL, OPTION_FLAG, NULL},
     };
@@ -116,7 +117,7 @@ int command_plan(int argc, char **argv)
         status =
             complain(2, "plan needs MODES, EXPRESSION and inputs, or one problem; 'modefold plan --help' has examples");
     if (!status)
-        status = device_open(job.device_name, job.threads, &job.device);
+        status = device_open(job.device_name, job.threads, &define, &job.device);
     if (!status && arguments.count > 1 && !(job.modes = modes_with_settings(arguments.item[0], job.set)))
         status = 1;
     if (!status)

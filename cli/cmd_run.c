@@ -19,7 +19,7 @@ struct job {
     const char *set, *dtype, *solver, *device_name;
     int64_t threads;
     int as_written, json;
-    struct option_list files;
+    struct option_list files, define;
     char *modes;
     const char *expression;
     mf_device *device;
@@ -40,7 +40,7 @@ static int open_inputs(struct job *job, const struct option_list *arguments)
     job->expression = arguments->item[1];
     if (!(job->modes = modes_with_settings(arguments->item[0], job->set)))
         return 1;
-    int status = device_open(job->device_name, job->threads, &job->device);
+    int status = device_open(job->device_name, job->threads, &job->define, &job->device);
     if (status)
         return status;
     int wants = mf_modes_inputs(job->modes), given = arguments->count - 2;
@@ -265,6 +265,7 @@ int command_run(int argc, char **argv)
         {"threads", OPTION_NUMBER, &job->threads},
         {"solver", OPTION_TEXT, &job->solver},
         {"device", OPTION_TEXT, &job->device_name},
+        {"define", OPTION_MANY, &job->define},
         {"order-as-written", OPTION_FLAG, &job->as_written},
         {"json", OPTION_FLAG, &job->json},
         {NULL, OPTION_FLAG, NULL},

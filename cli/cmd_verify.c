@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "fold_files.h"
 #include "lists.h"
 #include "options.h"
 #include "progress.h"
@@ -98,20 +99,17 @@ static int known_solver(const mf_device *device, const char *name)
 
 int command_verify(int argc, char **argv)
 {
-    struct option_list problems = {0}, files = {0};
+    struct option_list problems = {0}, files = {0}, define = {0};
     const char *device = "cpu";
     struct job *job = calloc(1, sizeof *job);
     if (!job)
         return complain(1, "out of memory");
     job->seed = 1;
     const struct option_spec specs[] = {
-        {"count", OPTION_NUMBER, &job->count},
-        {"seed", OPTION_NUMBER, &job->seed},
-        {"seconds", OPTION_REAL, &job->seconds},
-        {"solver", OPTION_TEXT, &job->verifier.solver},
-        {"device", OPTION_TEXT, &device},
-        {"file", OPTION_MANY, &files},
-        {NULL, OPTION_FLAG, NULL},
+        {"count", OPTION_NUMBER, &job->count},   {"seed", OPTION_NUMBER, &job->seed},
+        {"seconds", OPTION_REAL, &job->seconds}, {"solver", OPTION_TEXT, &job->verifier.solver},
+        {"device", OPTION_TEXT, &device},        {"file", OPTION_MANY, &files},
+        {"define", OPTION_MANY, &define},        {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &problems);
     if (!status && mf_device_open(device, &job->verifier.device[0]) != MF_OK)
@@ -120,6 +118,8 @@ int command_verify(int argc, char **argv)
         status = complain(2, "%s has no solver \"%s\"; 'modefold info' lists them", device, job->verifier.solver);
     if (!status && mf_device_open("cpu", &job->verifier.reference) != MF_OK)
         status = complain_library();
+    if (!status && !(status = define_operations(&define, job->verifier.device[0])))
+        status = define_operations(&define, job->verifier.reference);
     if (!status) {
         job->verifier.device_count = 1;
         job->start = seconds_now();

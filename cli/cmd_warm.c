@@ -22,6 +22,7 @@ struct work {
 
 struct job {
     const char *architectures, *set;
+    struct option_list define;
     int strict;
     struct work work;
     pthread_mutex_t lock; /* for the output, the progress and the counts */
@@ -206,7 +207,7 @@ static int open_worker(const char **list, struct worker *worker)
         return complain(2, "--arch takes architectures like sm_90,sm_100, not \"%s\"", worker->job->architectures);
     snprintf(worker->device_name, sizeof worker->device_name, "sm:%.*s", length, at);
     *list = comma ? comma + 1 : NULL;
-    return mf_device_open(worker->device_name, &worker->device) == MF_OK ? 0 : complain_library();
+    return device_open(worker->device_name, 0, &worker->job->define, &worker->device);
 }
 
 /* A worker for every architecture. */
@@ -272,8 +273,8 @@ int command_warm(int argc, char **argv)
     struct job job = {0};
     struct option_list arguments = {0}, files = {0};
     const struct option_spec specs[] = {
-        {"arch", OPTION_TEXT, &job.architectures}, {"file", OPTION_MANY, &files}, {"set", OPTION_TEXT, &job.set},
-        {"strict", OPTION_FLAG, &job.strict},      {NULL, OPTION_FLAG, NULL},
+        {"arch", OPTION_TEXT, &job.architectures}, {"file", OPTION_MANY, &files},        {"set", OPTION_TEXT, &job.set},
+        {"define", OPTION_MANY, &job.define},      {"strict", OPTION_FLAG, &job.strict}, {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &arguments);
     if (!status && !job.architectures)

@@ -67,13 +67,21 @@ void operands_close(struct operands *operands)
     operands->count = 0;
 }
 
-int device_open(const char *name, int64_t threads, mf_device **device)
+int define_operations(const struct option_list *texts, mf_device *device)
+{
+    for (int i = 0; texts && i < texts->count; i++)
+        if (mf_operation_define_text(device, texts->item[i]) != MF_OK)
+            return complain(2, "--define: %s", mf_error());
+    return 0;
+}
+
+int device_open(const char *name, int64_t threads, const struct option_list *define, mf_device **device)
 {
     char cpu[32];
     if (threads > 256)
         return complain(2, "--threads is %" PRId64 " and the most is 256", threads);
     snprintf(cpu, sizeof cpu, threads ? "cpu:%d" : "cpu", (int)threads);
-    return mf_device_open(name ? name : cpu, device) == MF_OK ? 0 : complain_library();
+    return mf_device_open(name ? name : cpu, device) == MF_OK ? define_operations(define, *device) : complain_library();
 }
 
 char *modes_with_settings(const char *modes, const char *set)

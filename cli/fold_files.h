@@ -19,8 +19,10 @@ struct operands {
 int operands_open(const char *const *paths, int count, struct operands *operands);
 void operands_close(struct operands *operands);
 
-/* Opens the device; a null name is "cpu" with this many threads (0: its own choice). */
-int device_open(const char *name, int64_t threads, mf_device **device);
+/* Opens the device; a null name is "cpu" with this many threads (0: its own choice). define: operations that it is to
+ * know, the texts of --define, or null. */
+int device_open(const char *name, int64_t threads, const struct option_list *define, mf_device **device);
+int define_operations(const struct option_list *texts, mf_device *device);
 
 /* The modes string with the settings of --set behind its own; from malloc, null after a message. set may be null. */
 char *modes_with_settings(const char *modes, const char *set);

@@ -45,6 +45,9 @@ static const char run[] =
     "  --device NAME       cpu, cpu:N, cuda:N, opencl:N or auto (cuda:0, else cpu)\n"
     "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
     "  --json              shape, type, time, GB/s, solver, and the data of small results, as JSON\n"
+    "  --define TEXT       an operation of your own, for instance the last x of x = s x + t, used as affine(a,b):\n"
+    "                      'ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t;\n"
+    "                       combine p = p1*p2, q = q1*p2 + q2; finish q'      modefold(1) says more\n"
     "\n"
     "An input is a .npy file (C or Fortran order, either byte order), a PNG or JPEG picture\n"
     "(height x width x channel, u8), or - for the standard input.\n";
@@ -60,7 +63,7 @@ static const char plan[] =
     "  modefold plan 'ij->i | sum(a) | a=f32[4,5]'\n"
     "\n"
     "  --set i=2,j=2   --dtype TYPE   --threads N   --solver NAME   --device NAME   --order-as-written\n"
-    "                  as for run; --dtype does not go with outputs that are written out\n";
+    "  --define TEXT   as for run; --dtype does not go with outputs that are written out\n";
 
 static const char verify[] =
     "modefold verify [PROBLEM...] [options]\n"
@@ -76,6 +79,7 @@ static const char verify[] =
     "  --solver NAME  only this one; \"automatic\" is the library's own choice\n"
     "  --device NAME  cpu, cpu:N, cuda:N or opencl:N (there the library's own choice only, unless --solver says)\n"
     "  --file FILE    problems from a file, one a line; # begins a comment\n"
+    "  --define TEXT  an operation of your own, as for run\n"
     "\n"
     "Every solver that applies, and the library's own choice, must give the reference's bits and write\n"
     "nothing else. A difference is printed as its problem, the element and both values, then made smaller.\n"
@@ -83,7 +87,8 @@ static const char verify[] =
     "\n"
     "A problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] ... | OPTIONS\n"
     "  tensors  :(STRIDES) +OFFSET, in elements; o=f32[8]@a lies in the memory of a; without outputs: the fold's own\n"
-    "  options  seed=N data=KIND order=written threads=N solver=NAME; 'modefold info' lists the kinds of data\n";
+    "  options  seed=N data=KIND order=written threads=N solver=NAME define=\"TEXT\";\n"
+    "           'modefold info' lists the kinds of data\n";
 
 static const char bench[] =
     "modefold bench [PROBLEM...] [options]\n"
@@ -98,7 +103,7 @@ static const char bench[] =
     "  --elements N   of a row's largest operand (2^25)\n"
     "  --bytes N      the same in bytes\n"
     "  --seconds T    for each row (0.5)\n"
-    "  --threads N    --solver NAME   --device NAME   as for run\n"
+    "  --threads N    --solver NAME   --device NAME   --define TEXT   as for run\n"
     "  --limit KIND   same (as many bytes read and as many written), read or copy (as many in all);\n"
     "                 on a GPU copy or none\n"
     "  --json\n"
@@ -137,6 +142,7 @@ static const char warm[] =
     "  --arch LIST    architectures of CUDA, as NVIDIA numbers them\n"
     "  --file FILE    problems from a file, one a line; # begins a comment\n"
     "  --set i=2,j=2  sizes of modes that occur in windows only\n"
+    "  --define TEXT  an operation of your own, as for run\n"
     "  --strict       a kernel that spills registers is a failure, and so is a cache that is off\n"
     "\n"
     "Compiles the kernels of these folds with NVRTC, without a GPU, into the folder that programs look into\n"

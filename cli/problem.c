@@ -243,6 +243,21 @@ static int read_tensor(struct reader *r)
 
 /* ---- options ---- */
 
+/* define="TEXT" */
+static int read_definition(struct reader *r)
+{
+    const char *end = r->at < r->end && *r->at == '"' ? memchr(r->at + 1, '"', (size_t)(r->end - r->at - 1)) : NULL;
+    size_t length = end ? (size_t)(end - r->at - 1) : 0;
+    if (!length)
+        return fail(r, "option define has no text in \"...\" at \"%.30s\"", r->at);
+    if (r->line->define_count == PROBLEM_DEFINES || length >= sizeof r->line->define[0])
+        return fail(r, "a problem has up to %d definitions of up to %zu characters", PROBLEM_DEFINES,
+                    sizeof r->line->define[0] - 1);
+    memcpy(r->line->define[r->line->define_count++], r->at + 1, length); /* the line was zeroed */
+    r->at = end + 1;
+    return 0;
+}
+
 static int read_option(struct reader *r)
 {
     char key[16], value[32];
@@ -251,6 +266,8 @@ static int read_option(struct reader *r)
     word(r, key, sizeof key);
     if (!take(r, '='))
         return fail(r, "expected OPTION=VALUE at \"%.30s\"", start);
+    if (!strcmp(key, "define"))
+        return read_definition(r);
     int is_number = r->at < r->end && isdigit((unsigned char)*r->at);
     if (is_number ? number(r, &n) : !word(r, value, sizeof value))
         return fail(r, "option %s has no good value at \"%.30s\"", key, start);
@@ -305,10 +322,11 @@ static int copy_field(const struct reader *r, const char *what, const char *from
     return 0;
 }
 
+/* Bars between quotes do not count. */
 static const char *last_bar(const char *from, const char *to)
 {
-    while (to > from && to[-1] != '|')
-        to--;
+    for (int quoted = 0; to > from && (quoted || to[-1] != '|'); to--)
+        quoted ^= to[-1] == '"';
     return to > from ? to - 1 : NULL;
 }
 
@@ -362,6 +380,8 @@ int problem_complete(mf_device *device, struct problem_line *line, char *error, 
     DLTensor inputs[MF_MAX_INPUTS];
     int results = mf_expression_outputs(line->expression);
     struct reader r = {NULL, NULL, line, 0, error, error_size};
+    if (problem_define(device, line) != MF_OK)
+        return fail(&r, "%s", mf_error());
     if (line->output_count)
         return 0;
     for (int i = 0; i < line->input_count; i++)
@@ -378,6 +398,14 @@ int problem_complete(mf_device *device, struct problem_line *line, char *error, 
     }
     line->output_count = results;
     return 0;
+}
+
+mf_status problem_define(mf_device *device, const struct problem_line *line)
+{
+    mf_status status = MF_OK;
+    for (int i = 0; i < line->define_count && status == MF_OK; i++)
+        status = mf_operation_define_text(device, line->define[i]);
+    return status;
 }
 
 /* Appends to a text that may already be full. */
@@ -431,5 +459,7 @@ char *problem_print(const struct problem_line *line, char *text, size_t size)
         put(&w, " threads=%d", line->threads);
     if (line->solver[0])
         put(&w, " solver=%s", line->solver);
+    for (int i = 0; i < line->define_count; i++)
+        put(&w, " define=\"%s\"", line->define[i]);
     return text;
 }

@@ -7,6 +7,7 @@
  *              +OFFSET     elements from the start of the memory to position 0 (default: the least that is possible)
  *              @NAME       an output lies in the memory of this operand or earlier output
  *   options  seed=N (1)  data=KIND (normal; see values.h)  order=written  threads=N  solver=NAME
+ *            define="TEXT", an operation given as text (mf_operation_define_text), up to 4 times
  *            The last field may be missing; so may the outputs, where the fold's own are meant.
  *
  * Every function that returns int returns 0, or 1 with a sentence in error. */
@@ -19,7 +20,8 @@
 
 enum {
     PROBLEM_TENSORS = MF_MAX_INPUTS + MF_MAX_OUTPUTS,
-    PROBLEM_TEXT = 8192,
+    PROBLEM_TEXT = 16384,
+    PROBLEM_DEFINES = 4,
     PROBLEM_GUARD = 128 /* bytes of a guard: what is aligned stays so */
 };
 
@@ -42,6 +44,8 @@ struct problem_line {
     enum values_kind data;
     int as_written, threads;
     char solver[32]; /* "" where not given */
+    int define_count;
+    char define[PROBLEM_DEFINES][1024];
 };
 
 /* Outputs may be missing altogether; then output_count is 0 and problem_complete is to follow. */
@@ -50,6 +54,9 @@ int problem_parse(const char *text, struct problem_line *line, char *error, size
 int problem_complete(mf_device *device, struct problem_line *line, char *error, size_t error_size);
 /* The line's text, which problem_parse reads back to the same; returns text. */
 char *problem_print(const struct problem_line *line, char *text, size_t size);
+
+/* Makes the line's own operations known to the device. */
+mf_status problem_define(mf_device *device, const struct problem_line *line);
 
 /* A tensor without data. Its shape and strides point into the problem. */
 DLTensor problem_dltensor(const struct problem_tensor *tensor);

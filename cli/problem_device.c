@@ -92,7 +92,9 @@ mf_status problem_run_on_device(mf_device *device, const struct problem_line *li
     mf_status status = problem_there_make(device, line, memory, &there);
     if (status != MF_OK)
         return status;
-    status = run(line, &there, solver, use_fold);
+    status = problem_define(device, line);
+    if (status == MF_OK)
+        status = run(line, &there, solver, use_fold);
     mf_status received = receive(memory, &there); /* after a refusal too: nothing may have been written */
     problem_there_free(&there);
     return status != MF_OK ? status : received;

@@ -282,6 +282,9 @@ mf_status problem_plan(mf_device *device, const struct problem_line *line, const
                        mf_plan **plan)
 {
     DLTensor inputs[MF_MAX_INPUTS], outputs[MF_MAX_OUTPUTS];
+    mf_status status = problem_define(device, line);
+    if (status != MF_OK)
+        return status;
     tensors(device, line, NULL, inputs, outputs);
     mf_options options = {solver            ? solver
                           : line->solver[0] ? line->solver
@@ -297,8 +300,9 @@ mf_status problem_run(mf_device *device, const struct problem_line *line, const 
     void *out[MF_MAX_OUTPUTS];
     if (use_fold) {
         DLTensor inputs[MF_MAX_INPUTS], outputs[MF_MAX_OUTPUTS];
+        mf_status defined = problem_define(device, line);
         tensors(device, line, memory, inputs, outputs);
-        return mf_fold(device, line->modes, line->expression, inputs, outputs);
+        return defined != MF_OK ? defined : mf_fold(device, line->modes, line->expression, inputs, outputs);
     }
     mf_plan *plan;
     mf_status status = problem_plan(device, line, solver, threads, &plan);

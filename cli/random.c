@@ -499,6 +499,9 @@ static void choose_expression(struct sketch *s)
         m.size = m.length + 300;
         choose_output(s, k, s->reduces ? expr_make_reduction(&m) : expr_make_map(&m, 1));
     }
+    for (int own = 0; own < EXPR_OWNS; own++)
+        if (m.own >> own & 1)
+            snprintf(s->line->define[s->line->define_count++], sizeof s->line->define[0], "%s", expr_own(own));
 }
 
 static void choose_options(struct sketch *s)

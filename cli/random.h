@@ -42,11 +42,15 @@ struct expr_maker {
     int finish_only[MF_MAX_INPUTS]; /* is kept for the finish part */
     int reducers;                   /* of the result that is being made */
     int plain;                      /* reducers straight on operands */
+    int own;                        /* bit k: expr_own(k) was used */
     char *text;
     size_t size, length;
 };
 
 enum value_kind expr_kind_of_type(DLDataType dtype);
+/* Texts of the operations that are not built in, EXPR_OWNS of them. */
+enum { EXPR_OWNS = PROBLEM_DEFINES };
+const char *expr_own(int number);
 /* Appends one result: a map over the operands, or reducers over them with a finish. */
 enum value_kind expr_make_map(struct expr_maker *m, int depth);
 enum value_kind expr_make_reduction(struct expr_maker *m);

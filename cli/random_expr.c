@@ -42,6 +42,35 @@ static const struct {
     {"argmax(", SAME, 1}, {"and(", BITS, 0},   {"or(", BITS, 0},     {"xor(", BITS, 0},     {"logsumexp(", FLOATS, 0},
 };
 
+/* Operations given as text: their order counts or not, every type, up to four numbers. */
+static const struct {
+    const char *name, *text;
+    int arguments, results;
+    enum value_kind kind;
+} owns[EXPR_OWNS] = {
+    {"affine",
+     "f64 ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t; combine p = p1*p2, q = q1*p2 + q2; "
+     "finish q, p",
+     2, 2, KIND_FLOAT},
+    {"spread",
+     "spread(x): identity n = 0, m = 0, s = 0; lift n = 1, m = x, s = 0; combine d = m2 - m1, n = n1 + n2, "
+     "m = m1 + d*(n2/max(n,1)), s = s1 + s2 + d*d*(n1*n2/max(n,1)); finish m, sqrt(s/n), n",
+     1, 3, KIND_FLOAT},
+    {"matrix",
+     "ordered u64 matrix(x, y): identity a = 1, b = 0, c = 0, d = 1; lift a = x, b = y, c = 1, d = 3; combine a = "
+     "a1*a2 + b1*c2, b = a1*b2 + b1*d2, c = c1*a2 + d1*c2, d = c1*b2 + d1*d2",
+     2, 4, KIND_U64},
+    {"late",
+     "i64 late(x): identity m = 0 - 1000, n = 0; lift m = x, n = 1; combine m = max(m1, m2), "
+     "n = where(m1 == m, n1, 0) + where(m2 == m, n2, 0); finish n*7 + (m & 3), m",
+     1, 2, KIND_SIGNED},
+};
+
+const char *expr_own(int number)
+{
+    return owns[number].text;
+}
+
 enum { FORMS = sizeof forms / sizeof forms[0], REDUCERS = sizeof reducers / sizeof reducers[0] };
 
 __attribute__((format(printf, 2, 3))) static void put(struct expr_maker *m, const char *format, ...)
@@ -227,8 +256,24 @@ static int throw_depth(struct dice *dice)
     return depths[dice_below(dice, 10)];
 }
 
+static enum value_kind make_own(struct expr_maker *m)
+{
+    int own = dice_below(m->dice, EXPR_OWNS);
+    m->reducers++;
+    m->own |= 1 << own;
+    put(m, dice_percent(m->dice, 40) ? "%s(" : "%s.%d(", owns[own].name, dice_below(m->dice, owns[own].results));
+    for (int a = 0; a < owns[own].arguments; a++) {
+        put(m, "%s", a ? "," : "");
+        make_tree(m, m->plain ? 0 : throw_depth(m->dice), 0, 0);
+    }
+    put(m, ")");
+    return owns[own].kind;
+}
+
 static enum value_kind make_reducer(struct expr_maker *m)
 {
+    if (dice_percent(m->dice, 8))
+        return make_own(m);
     int r = dice_below(m->dice, REDUCERS);
     enum value_kind kind;
     m->reducers++;

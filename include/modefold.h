@@ -180,7 +180,8 @@ MF_API mf_status mf_device_wait(mf_device *device, void *stream);
  * expression  one or more results over operands a, b, c ... in their order, separated by ';':
  *               "sum(a)"   "mean(a); var(a,1); max(a)"   "sum(a*b)"   "logsumexp(a+b)"   "leaky(sum(a*b)*c+d)"
  *             reducers  sum prod min max mean var std norm any all and or xor count argmin argmax logsumexp
- *                       var(x, ddof) and std(x, ddof) take the degrees of freedom to subtract, 0 by default
+ *                       var(x, ddof) and std(x, ddof) take the degrees of freedom to subtract, 0 by default; and
+ *                       operations of your own (section 6)
  *             maps      + - * / // % ** ^  < <= > >= == !=  & | ~ << >>  where(c,x,y) min(x,y) max(x,y) abs sqrt exp
  *                       log pow tanh sigmoid relu leaky(x, slope 0.1) popcount isnan isfinite floor ceil trunc round
  *                       sign fma, and casts: f16(x) f32(x) ... bool(x)
@@ -254,8 +255,8 @@ MF_API void mf_plan_destroy(mf_plan *plan);
 
 /* ---- 6. Your own operation ------------------------------------------------------------------------------------ */
 
-/* A monoid on states of state_size bytes, given as callbacks on blocks of n; use it in an expression as
- * name(x, y, ...) for result 0, name.1(x, y, ...) for result 1 and so on. combine must be associative.
+/* A monoid on states of state_size bytes, given as callbacks on blocks of n, which run on the CPU only; use it in an
+ * expression as name(x, y, ...) for result 0, name.1(x, y, ...) for result 1 and so on. combine must be associative.
  *   identity  states[0 ... n-1] = the neutral element
  *   lift      state i = the state of the one element values[0][i], values[1][i] ... (input_count arrays of input type)
  *   combine   left i = left i combined with right i; state i of an array lies at base + i * stride bytes; left and
@@ -282,6 +283,22 @@ typedef struct mf_operation {
 
 /* Makes the operation known to the device (copied; the name too). Define it before the plans that use it. */
 MF_API mf_status mf_operation_define(mf_device *device, const mf_operation *operation);
+
+/* The same as text, which runs on every device, with the same bits:
+ *
+ *     mf_operation_define_text(device, "ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t; "
+ *                                      "combine p = p1*p2, q = q1*p2 + q2; finish q");
+ *     mf_fold(device, "ij,ij->i", "affine(a,b)", inputs, &out);      // x = s x + t for all (s, t) of a row, from x = 0
+ *
+ * A state is 1 to 8 numbers, which identity names and sets to the neutral element. lift makes them of the 1 to 8
+ * arguments; combine makes p of p1 and p2, the left and the right state's; finish gives the results (1 to 8), which
+ * without it are the numbers themselves. Numbers are of one type: f32, or f64, i64 or u64 where that stands before the
+ * name. "ordered", before the name too, stands for commutative = 0. The expressions are those of mf_fold without
+ * reducers, with names instead of operands; what they give is converted to the type. A step may set further names for
+ * what follows in it, which keep their expressions' types: "combine d = m2 - m1, n = n1 + n2, m = m1 + d*(n2/n)" (n is
+ * here the new one).
+ * The same text again is no mistake. */
+MF_API mf_status mf_operation_define_text(mf_device *device, const char *text);
 
 #ifdef __cplusplus
 }

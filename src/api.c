@@ -303,11 +303,7 @@ void mf_device_close(mf_device *device)
         device->api->close(device->gpu);
     }
     mf_cpu_close(device);
-    while (device->operations) {
-        struct operation *next = device->operations->next;
-        mf_free(device->operations);
-        device->operations = next;
-    }
+    mf_operations_forget(device);
     pthread_mutex_destroy(&device->lock);
     mf_free(device);
 }
@@ -321,62 +317,6 @@ int mf_device_kind(const mf_device *device)
 const char *mf_device_describe(const mf_device *device)
 {
     return device ? device->description : "";
-}
-
-/* ---- operations ---- */
-
-static mf_status check_operation(const mf_operation *op)
-{
-    if (!op->name || !op->identity || !op->lift || !op->combine || !op->finish)
-        return mf_fail(MF_ERROR_ARGUMENT, "mf_operation_define: the name or a callback is null");
-    size_t length = strlen(op->name);
-    if (length < 2 || length > 63 || !mf_is_letter(op->name[0]))
-        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": a name is a letter and 1 to 62 letters, digits or '_'",
-                       op->name);
-    for (const char *c = op->name; *c; c++)
-        if (!mf_is_word(*c))
-            return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": a name has letters, digits and '_' only", op->name);
-    if (mf_expr_name_taken(op->name))
-        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\": there is a built-in operation of this name", op->name);
-    if (op->input_count < 1 || op->input_count > MAX_REDUCER_ARGS || op->output_count < 1 ||
-        op->output_count > MAX_REDUCER_ARGS)
-        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has %d inputs and %d outputs; both must be 1 to %d",
-                       op->name, op->input_count, op->output_count, MAX_REDUCER_ARGS);
-    if (op->state_size < 1 || op->state_size > 4096)
-        return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" has states of %zu bytes; 1 to 4096 are possible",
-                       op->name, op->state_size);
-    const mf_type types[2] = {op->input_type, op->output_type};
-    for (int i = 0; i < 2; i++)
-        if (types[i] != MF_F32 && types[i] != MF_F64 && types[i] != MF_I64 && types[i] != MF_U64)
-            return mf_fail(MF_ERROR_TYPE, "operation \"%.70s\": its %s type must be f32, f64, i64 or u64", op->name,
-                           i ? "output" : "input");
-    return MF_OK;
-}
-
-mf_status mf_operation_define(mf_device *device, const mf_operation *operation)
-{
-    if (!device || !operation)
-        return mf_fail(MF_ERROR_ARGUMENT, "mf_operation_define: %s is null", device ? "the operation" : "the device");
-    MF_TRY(check_operation(operation));
-    struct operation *made = mf_calloc(sizeof *made);
-    if (!made)
-        return MF_ERROR_MEMORY;
-    made->is = *operation;
-    snprintf(made->name, sizeof made->name, "%s", operation->name);
-    made->is.name = made->name;
-    pthread_mutex_lock(&device->lock);
-    int taken = 0;
-    for (const struct operation *o = device->operations; o; o = o->next)
-        taken |= !strcmp(o->name, made->name);
-    if (!taken) {
-        made->next = device->operations;
-        device->operations = made;
-    }
-    pthread_mutex_unlock(&device->lock);
-    if (!taken)
-        return MF_OK;
-    mf_free(made);
-    return mf_fail(MF_ERROR_ARGUMENT, "operation \"%.70s\" is defined already", operation->name);
 }
 
 /* ---- questions ---- */

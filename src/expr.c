@@ -20,7 +20,7 @@
 
 #include "text.h"
 
-enum { MAX_DEPTH = 200, NAME_SIZE = 64, MAX_ARGS = 8 };
+enum { MAX_DEPTH = 200, MAX_ARGS = 8 };
 
 struct parser {
     const char *text, *at;
@@ -30,7 +30,8 @@ struct parser {
     struct program *program;
     const char *reducer; /* the reducer whose operands are being read, or null */
     int depth;
-    int caret; /* the last power was an unparenthesised x^y */
+    int caret;                 /* the last power was an unparenthesised x^y */
+    const struct scope *scope; /* in an operation's text: its names are the operands. Else null */
 };
 
 static int parse_compare(struct parser *p);
@@ -60,6 +61,8 @@ static int unexpected(const struct parser *p, const char *wanted)
 
 static struct pool *pool_of(struct parser *p)
 {
+    if (p->scope)
+        return p->scope->pool;
     return p->reducer ? &p->program->map : &p->program->finish;
 }
 
@@ -142,6 +145,21 @@ static int parse_operand(struct parser *p, char letter)
         return -1;
     }
     return mf_node_operand(pool_of(p), index, p->types[index]);
+}
+
+/* A name of an operation's text. */
+static int parse_name(struct parser *p, const char *name)
+{
+    char known[160] = "";
+    for (int i = 0; i < p->scope->count; i++) {
+        size_t n = strlen(known);
+        if (!strcmp(p->scope->entry[i].name, name))
+            return p->scope->entry[i].node;
+        snprintf(known + n, sizeof known - n, "%s%s", i ? ", " : "", p->scope->entry[i].name);
+    }
+    mf_fail(MF_ERROR_EXPRESSION, "operation %s: %s uses \"%s\" and %s %s", p->scope->operation, p->scope->step, name,
+            *known ? "can use" : "has numbers only,", *known ? known : "no names");
+    return -1;
 }
 
 static int parse_args(struct parser *p, int args[MAX_ARGS])
@@ -284,10 +302,15 @@ static int parse_primary(struct parser *p)
         return unexpected(p, "an operand, a number, a name or '('");
     char name[NAME_SIZE];
     int length = scan_name(p, name);
-    if (length == 1)
+    if (length == 1 && !p->scope)
         return parse_operand(p, name[0]);
     if (!strcmp(name, "inf") || !strcmp(name, "nan"))
         return mf_node_real(pool_of(p), name[0] == 'i' ? (double)INFINITY : (double)NAN);
+    if (p->scope) {
+        skip_blanks(p);
+        if (*p->at != '(')
+            return parse_name(p, name);
+    }
     int node = parse_call(p, name);
     p->caret = 0;
     return node;
@@ -449,8 +472,16 @@ mf_status mf_expr_parse(const char *text, int input_count, const enum dtype *typ
                         struct program *program)
 {
     memset(program, 0, sizeof *program);
-    struct parser p = {text, text, input_count, types, operations, program, NULL, 0, 0};
+    struct parser p = {text, text, input_count, types, operations, program, NULL, 0, 0, NULL};
     return parse_outputs(&p);
+}
+
+int mf_expr_parse_in(const char *text, const char **at, const struct scope *scope)
+{
+    struct parser p = {text, *at, 0, NULL, NULL, NULL, scope->operation, 0, 0, scope};
+    int node = parse_compare(&p);
+    *at = p.at;
+    return node;
 }
 
 int mf_expr_name_taken(const char *name)

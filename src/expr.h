@@ -55,11 +55,29 @@ struct reducer {
     const struct operation *user;
 };
 
+/* One step of an operation given as text: numbers in, numbers out. Its leaves are OP_STATE nodes: part k of the left
+ * state, or argument k (index 0), part k of the right state (index 1). */
+struct stage {
+    struct pool pool;
+    int count, root[MAX_REDUCER_ARGS]; /* what comes out, in the operation's type */
+};
+
+/* An operation given as text: a state is part_count numbers of one type, which is f32, f64, i64 or u64. */
+struct recipe {
+    enum dtype type;
+    int ordered, arg_count, part_count;
+    union value identity[MAX_REDUCER_ARGS];
+    struct stage lift, combine, finish;
+};
+
 /* A user's operation as the device keeps it. */
 struct operation {
-    mf_operation is;
+    mf_operation is;       /* for all solvers of the CPU but the reference */
+    mf_operation plain;    /* for the reference */
+    struct recipe *recipe; /* null: given as callbacks, which run on the CPU only */
+    void *blocks;          /* context of a recipe's callbacks */
     struct operation *next;
-    char name[64];
+    char name[64], text[];
 };
 
 struct program {
@@ -75,6 +93,10 @@ struct program {
 /* Parses text for operands of these types. Errors: MF_ERROR_EXPRESSION, MF_ERROR_TYPE, with the position. */
 mf_status mf_expr_parse(const char *text, int input_count, const enum dtype *types, const struct operation *operations,
                         struct program *program);
+
+/* The text of an operation. Errors: MF_ERROR_EXPRESSION, MF_ERROR_TYPE, with the position; name is its name then too,
+ * as far as it was read. */
+mf_status mf_recipe_parse(const char *text, char name[64], struct recipe *recipe);
 
 /* Whether an expression already has a meaning for this name. */
 int mf_expr_name_taken(const char *name);

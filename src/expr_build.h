@@ -21,6 +21,23 @@ int mf_map_arity(enum op op);
 /* A map with its operands converted as NumPy does. Errors: MF_ERROR_TYPE. */
 int mf_node_map(struct pool *pool, enum op op, const int *args, int arg_count);
 
+/* expr.c */
+
+/* Names that stand for nodes of a pool, in one step of an operation's text. */
+enum { MAX_NAMES = 64, NAME_SIZE = 64 };
+struct scope {
+    struct pool *pool;
+    const char *operation, *step; /* for errors */
+    int count;
+    struct {
+        char name[NAME_SIZE];
+        int node;
+    } entry[MAX_NAMES];
+};
+
+/* The expression of these names at *at, a place in text, which moves behind it. */
+int mf_expr_parse_in(const char *text, const char **at, const struct scope *scope);
+
 /* expr_reduce.c */
 
 /* A call of reducer `name` on map nodes: adds what it needs to program->reducer and gives the finish node. -2: no such

@@ -26,6 +26,9 @@ struct mf_device {
     struct fold_cache *cache; /* recent plans of mf_fold */
 };
 
+/* Frees the operations that were defined. */
+void mf_operations_forget(mf_device *device);
+
 struct mf_plan {
     mf_device *device;
     const struct solver *solver;

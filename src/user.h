@@ -14,6 +14,8 @@ void mf_user_reduce(const struct reducer *reducer, int64_t total, mf_next_elemen
 
 /* Folds n <= 4096 states into states[0]: lanes and halving tree, or neighbours in pairs where the order matters. */
 void mf_user_fold_tile(const mf_operation *op, char *states, int64_t n);
+/* The same for rows of n states, into states[0], states[1] ... */
+void mf_user_fold_rows(const mf_operation *op, char *states, int64_t rows, int64_t n);
 /* Folds n states into states[0]: tiles of tiles. */
 void mf_user_fold(const mf_operation *op, char *states, int64_t n);
 /* The results of one state. */

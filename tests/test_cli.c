@@ -388,6 +388,33 @@ static void test_other(void)
     }
 }
 
+/* ---- operations as text ---- */
+
+#define AFFINE \
+    "ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t; combine p = p1*p2, q = q1*p2+q2; finish q"
+#define TOTAL "i64 bits(x): identity s = 0; lift s = x; combine s = s1 | s2"
+
+static void test_define(void)
+{
+    expect("run 'ij,ij->i' 'affine(a*0+2,b)' x.npy x.npy --define '" AFFINE "'", "[11. 32.]\n");
+    expect("run 'ij->' 'affine(2,a); bits(a)' x.npy --define='" AFFINE "' --define '" TOTAL "'",
+           "affine(2,a)\n120.\n\nbits(a)\n7\n");
+    expect_part("plan 'ij->i' 'affine(2,a)' a=f32[10,20] --define '" AFFINE "'", "solver inner");
+    expect_part("plan 'ij->i | affine(2,a) | a=f32[10,20] | define=\"" AFFINE "\" seed=3'", "solver inner");
+    expect_part("verify 'ij->i | bits(a|1); affine(2,a) | a=i8[10,20] | define=\"" AFFINE "\" define=\"" TOTAL "\"'",
+                "inner 1, automatic choice 1\n");
+    expect_part("verify --define '" TOTAL "' 'ij->i | bits(a) | a=i8[10,20]'", "0 differences");
+    expect_part("bench --seconds 0 --define '" TOTAL "' 'ij->i | bits(a) | a=i8[10,20]'", "inner");
+    expect_error("run 'ij->' 'two(a)' x.npy --define 'two(x): identity p = y'", 2,
+                 "--define: operation two: identity uses \"y\" and has numbers only");
+    expect_error("plan 'i-> | two(a) | a=f32[3] | define=two'", 2, "option define has no text in \"...\" at \"two\"");
+    expect_error("plan 'i-> | two(a) | a=f32[3] | define=\"\"'", 2, "option define has no text");
+    expect_error("plan 'i-> | two(a) | a=f32[3] | define=\"two'", 2, "a problem is MODES");
+    expect_error("plan 'i-> | two(a) | a=f32[3] | define=\"two\"'", 2, "expected '(' at character 4");
+    expect_error("plan 'i-> | a | a=f32[3] | define=\"a\" define=\"a\" define=\"a\" define=\"a\" define=\"a\"'", 2,
+                 "up to 4 definitions");
+}
+
 /* ---- GPUs ---- */
 
 static void test_gpu(void)
@@ -407,7 +434,7 @@ static void test_gpu(void)
     expect("run 'ij->' 'sum(a)' there.npy", "42.\n");
     expect_json("run --device opencl:0 'ij->i' 'sum(a)' x.npy --json", "\"device\": \"opencl:0: ");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver outer", 1,
-                 "there is no solver \"outer\"; there are map columns staged rows tiles");
+                 "there is no solver \"outer\"; there are map ordered columns staged rows tiles");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver map", 1, "solver map does not apply");
     expect_error("run --device opencl:0 'ij->j' 'mean(a)' empty.npy", 1, "mean of no elements");
     expect_error("run --device opencl:200 'ij->j' 'mean(a)' x.npy", 1, "there is no OpenCL device 200");
@@ -465,6 +492,7 @@ int main(void)
     test_plan();
     test_verify_command();
     test_other();
+    test_define();
     test_gpu();
     test_warm();
     char line[300];

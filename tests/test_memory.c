@@ -94,6 +94,16 @@ static mf_status define(void *context)
     return mf_operation_define(context, &total);
 }
 
+static const char *const texts[] = {
+    "f64 plus(x): identity s = 0; lift s = x; combine s = s1 + s2",
+    "ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t; combine p = p1*p2, q = q1*p2 + q2; finish q",
+};
+
+static mf_status define_text(void *context)
+{
+    return mf_operation_define_text(context, texts[1]);
+}
+
 static void test_device(void)
 {
     CHECK(until_success(open_and_close, "cpu", "opening cpu") > 0);
@@ -103,6 +113,7 @@ static void test_device(void)
         return;
     CHECK(until_success(define, device, "defining an operation") > 0);
     CHECK(mf_operation_define(device, &total) == MF_ERROR_ARGUMENT);
+    CHECK(until_success(define_text, device, "defining an operation as text") > 2);
     mf_device_close(device);
 }
 
@@ -166,6 +177,8 @@ static mf_status one_shot(void *context)
     mf_status status = mf_device_open("cpu:2", &device);
     if (status == MF_OK)
         status = mf_operation_define(device, &total);
+    for (int t = 0; t < 2 && status == MF_OK; t++)
+        status = mf_operation_define_text(device, texts[t]);
     mf_alloc_budget = allowed;
     if (status != MF_OK)
         return MF_ERROR_ARGUMENT;
@@ -218,11 +231,14 @@ static void test_folds(void)
 {
     static const char *const solvers[] = {NULL, "inner", "outer"};
     static const char *const expressions[] = {
-        "sum(a)", "mean(a);var(a);max(a);argmax(a)", "logsumexp(a*2)", "total(a)", "sum(exp(a));total(a+1)",
+        "sum(a)",        "mean(a);var(a);max(a);argmax(a)", "logsumexp(a*2)",
+        "total(a)",      "sum(exp(a));total(a+1)",          "plus(a);total(a)",
+        "affine(a,a*2)",
     };
     for (size_t e = 0; e < sizeof expressions / sizeof expressions[0]; e++)
         for (size_t s = 0; s < sizeof solvers / sizeof solvers[0]; s++) {
-            int user = strstr(expressions[e], "total") != NULL, outer = solvers[s] && !strcmp(solvers[s], "outer");
+            int user = strstr(expressions[e], "total") || strstr(expressions[e], "affine"),
+                outer = solvers[s] && !strcmp(solvers[s], "outer");
             if (user && outer)
                 continue;
             if (!outer) {
@@ -250,6 +266,7 @@ static void test_small_folds(void)
         {NULL, "ij->ij", "tanh(a)", 2},
         {NULL, "(i+x-1)j->ij with x=3", "max(a)", 2},
         {NULL, "ij->", "total(a)*total(a*a)", 0},
+        {"reference", "ij->i", "plus(a);affine(a,2)", 1},
     };
     int64_t shape[2] = {64, 32};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
@@ -318,7 +335,8 @@ static void test_questions(void)
 int main(void)
 {
     source = malloc(sizeof *source * (ROWS * COLUMNS + ROWS));
-    if (!source || mf_device_open("cpu:2", &cpu) != MF_OK || mf_operation_define(cpu, &total) != MF_OK)
+    if (!source || mf_device_open("cpu:2", &cpu) != MF_OK || mf_operation_define(cpu, &total) != MF_OK ||
+        mf_operation_define_text(cpu, texts[0]) != MF_OK || mf_operation_define_text(cpu, texts[1]) != MF_OK)
         return 1;
     for (int i = 0; i < ROWS * COLUMNS + ROWS; i++)
         source[i] = (float)(i % 97) / 64.0f;

@@ -127,11 +127,10 @@ static void plan_sizes(struct mf_plan *plan)
     data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * SPLIT_TILES &&
                   problem->kept_total < 4 * plan->threads;
     int64_t rows = data->unit_rows * (data->tiles > 1 ? TILE : data->elements);
-    int64_t most = data->tiles > 1 ? TILE : data->elements;
     data->row_bytes = ((size_t)rows * 8 + 63) / 64 * 64;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        size_t states = reducer->kind == RED_USER ? (size_t)most * reducer->user->is.state_size : 0;
+        size_t states = reducer->kind == RED_USER ? (size_t)rows * reducer->user->is.state_size : 0;
         data->user_bytes = states > data->user_bytes ? (states + 63) / 64 * 64 : data->user_bytes;
         if (data->tiles > 1)
             data->states_bytes += ((size_t)data->tiles * mf_inner_state_size(reducer) + 63) / 64 * 64;

@@ -126,26 +126,27 @@ static void fold_rows(struct worker *w, int r, const struct source *source, int 
     fold_rows_to(part(w, r, 0, i, size), second, w, r, source, from, rows, n);
 }
 
-static void user_finish(struct worker *w, int r, const char *state, int64_t i)
+/* The results of n states, to index i of the worker's results. */
+static void user_finish(struct worker *w, int r, const char *states, int64_t n, int64_t i)
 {
     const mf_operation *op = &w->plan->problem.program.reducer[r].user->is;
     void *to[MAX_REDUCER_ARGS];
     size_t size = op->output_type == MF_F32 ? 4 : 8;
     for (int k = 0; k < op->output_count; k++)
         to[k] = part(w, r, k, i, size);
-    op->finish(op->context, 1, state, to);
+    op->finish(op->context, n, states, to);
 }
 
-/* The state of n elements, at row number `row` of the evaluated rows, in w->user. */
-static void user_tile(struct worker *w, int r, int64_t row, int64_t n)
+/* The states of `rows` evaluated rows of n elements, in w->user. */
+static void user_rows(struct worker *w, int r, int64_t rows, int64_t n)
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     const mf_operation *op = &reducer->user->is;
     const void *values[MAX_REDUCER_ARGS];
     for (int a = 0; a < reducer->arg_count; a++)
-        values[a] = w->rows[reducer->arg[a]] + (size_t)(row * n) * mf_cls_size(reducer->cls);
-    op->lift(op->context, n, values, w->user);
-    mf_user_fold_tile(op, w->user, n);
+        values[a] = w->rows[reducer->arg[a]];
+    op->lift(op->context, rows * n, values, w->user);
+    mf_user_fold_rows(op, w->user, rows, n);
 }
 
 /* The memory type that reducer r's kernels read themselves; -1: they read the class. */
@@ -219,10 +220,8 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
         if (q)
             fetch_ahead(w, p, f + rows * n, rows * n, q);
         if (reducer->kind == RED_USER) {
-            for (int64_t row = 0; row < rows; row++) {
-                user_tile(w, r, row, n);
-                user_finish(w, r, w->user, i + row);
-            }
+            user_rows(w, r, rows, n);
+            user_finish(w, r, w->user, rows, i);
             continue;
         }
         if (!w->inner->straight[r]) {
@@ -275,7 +274,7 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
         if (q)
             fetch_ahead(w, p, f + n, n, q);
         if (reducer->kind == RED_USER) {
-            user_tile(w, r, 0, n);
+            user_rows(w, r, 1, n);
             memcpy(w->states.of[r] + (size_t)t * mf_inner_state_size(reducer), w->user, reducer->user->is.state_size);
             continue;
         }
@@ -363,7 +362,7 @@ static void join_user(struct worker *w, int r, char *states, int64_t n, int64_t 
         for (int64_t t = 1; t < n; t++)
             memmove(states + (size_t)t * op->state_size, states + (size_t)t * padded, op->state_size);
     mf_user_fold(op, states, n);
-    user_finish(w, r, states, i);
+    user_finish(w, r, states, 1, i);
 }
 
 void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i)

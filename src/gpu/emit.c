@@ -30,37 +30,46 @@ void mf_emit_slots(const struct problem *problem, struct gpu_slots *slots)
 
 /* ---- nodes ---- */
 
-static void mark(const struct pool *pool, int node, char *used)
+void mf_emit_mark(const struct pool *pool, int node, char *used)
 {
     if (used[node])
         return;
     used[node] = 1;
     for (int k = 0; k < 3; k++)
         if (pool->node[node].arg[k] >= 0)
-            mark(pool, pool->node[node].arg[k], used);
+            mf_emit_mark(pool, pool->node[node].arg[k], used);
 }
 
-static void emit_constant(const struct node *node, struct gpu_text *to)
+void mf_emit_constant(enum cls cls, union value value, struct gpu_text *to)
 {
     uint32_t bits;
-    switch (node->cls) {
+    switch (cls) {
     case CLS_F32:
-        memcpy(&bits, &node->value.f32, sizeof bits);
+        memcpy(&bits, &value.f32, sizeof bits);
         mf_text_add(to, "mf_bits_f32(0x%08" PRIx32 "u)", bits);
         break;
     case CLS_F64:
-        mf_text_add(to, "mf_bits_f64(0x%" PRIx64 "ul)", node->value.u64);
+        mf_text_add(to, "mf_bits_f64(0x%" PRIx64 "ul)", value.u64);
         break;
     default:
-        mf_text_add(to, "(%s)0x%" PRIx64 "ul", mf_class_type[node->cls], node->value.u64);
+        mf_text_add(to, "(%s)0x%" PRIx64 "ul", mf_class_type[cls], value.u64);
     }
 }
 
-static void emit_state(const struct program *program, const struct node *node, struct gpu_text *to)
+/* A part of a reducer's state, a result of a user's operation, or (without a problem) a leaf of a recipe's step. */
+static void emit_state(const struct problem *problem, const struct node *node, struct gpu_text *to)
 {
     static const char *const parts[][2] = {
         [RED_FOLD] = {"", ""}, [RED_MOMENTS] = {"_mean", "_m2"}, [RED_LSE] = {"_m", "_s"}, [RED_ARG] = {"", "_at"}};
-    mf_text_add(to, "s.r%d%s", node->index, parts[program->reducer[node->index].kind][node->part]);
+    if (!problem) {
+        mf_text_add(to, "x%d_%d", node->index, node->part);
+        return;
+    }
+    const struct program *program = &problem->program;
+    if (program->reducer[node->index].kind == RED_USER)
+        mf_text_add(to, "z%d.y%d", node->index, node->part);
+    else
+        mf_text_add(to, "s.r%d%s", node->index, parts[program->reducer[node->index].kind][node->part]);
 }
 
 static void emit_node(const struct problem *problem, const struct gpu_slots *slots, const struct pool *pool, int i,
@@ -74,7 +83,7 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
         mf_text_add(to, "mf_load_%s(r.x%d)", mf_dtypes[problem->in_type[node->index]].name, slots->of[node->index]);
         break;
     case OP_CONST:
-        emit_constant(node, to);
+        mf_emit_constant(node->cls, node->value, to);
         break;
     case OP_CONVERT:
         mf_text_add(to, "mf_convert_%s_%s(%c%d)", mf_class_name[pool->node[node->arg[0]].cls], cls, letter,
@@ -87,7 +96,7 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
         break;
     }
     case OP_STATE:
-        emit_state(&problem->program, node, to);
+        emit_state(problem, node, to);
         break;
     case OP_COUNT:
         mf_text_add(to, "mf_convert_i64_%s(count)", cls);
@@ -101,8 +110,8 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
     mf_text_append(to, ";\n");
 }
 
-static void emit_pool(const struct problem *problem, const struct gpu_slots *slots, const struct pool *pool,
-                      const char *used, char letter, struct gpu_text *to)
+void mf_emit_pool(const struct problem *problem, const struct gpu_slots *slots, const struct pool *pool,
+                  const char *used, char letter, struct gpu_text *to)
 {
     for (int i = 0; i < pool->count; i++)
         if (used[i])
@@ -185,20 +194,23 @@ static void emit_raw(const char *name, const struct gpu_slots *slots, const int 
 
 static void emit_map(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
 {
+    static const char *const argument[MAX_REDUCER_ARGS] = {"", "_1", "_2", "_3", "_4", "_5", "_6", "_7"};
     const struct program *program = &problem->program;
     char used[MAX_NODES] = {0};
     mf_text_append(to, "struct element {\n");
-    for (int r = 0; r < program->reducer_count; r++) {
-        mf_text_add(to, "    %s a%d;\n", mf_emit_is_narrow(problem, r) ? "int" : mf_class_type[program->reducer[r].cls],
-                    r);
-        mark(&program->map, program->reducer[r].arg[0], used);
-    }
+    for (int r = 0; r < program->reducer_count; r++)
+        for (int a = 0; a < program->reducer[r].arg_count; a++) {
+            mf_text_add(to, "    %s a%d%s;\n",
+                        mf_emit_is_narrow(problem, r) ? "int" : mf_class_type[program->reducer[r].cls], r, argument[a]);
+            mf_emit_mark(&program->map, program->reducer[r].arg[a], used);
+        }
     mf_text_append(to, "    int none;\n};\n\nstatic inline struct element map_element(struct raw r)\n{\n"
                        "    struct element x;\n");
-    emit_pool(problem, slots, &program->map, used, 'v', to);
+    mf_emit_pool(problem, slots, &program->map, used, 'v', to);
     for (int r = 0; r < program->reducer_count; r++)
-        mf_text_add(to, "    x.a%d = %sv%d;\n", r, mf_emit_is_narrow(problem, r) ? "(int)" : "",
-                    program->reducer[r].arg[0]);
+        for (int a = 0; a < program->reducer[r].arg_count; a++)
+            mf_text_add(to, "    x.a%d%s = %sv%d;\n", r, argument[a], mf_emit_is_narrow(problem, r) ? "(int)" : "",
+                        program->reducer[r].arg[a]);
     mf_text_append(to, "    x.none = 0;\n    return x;\n}\n\n");
 }
 
@@ -209,7 +221,7 @@ static void emit_finish(const struct problem *problem, const struct gpu_slots *s
     mf_text_append(to, "struct results {\n");
     for (int k = 0; k < problem->output_count; k++) {
         mf_text_add(to, "    out%d_t y%d;\n", k, k);
-        mark(&program->finish, program->output[k], used);
+        mf_emit_mark(&program->finish, program->output[k], used);
     }
     mf_text_append(to, "};\n\nstatic inline struct results finish(struct state s, int64_t count, struct raw_finish r)\n"
                        "{\n    struct results y;\n");
@@ -219,7 +231,10 @@ static void emit_finish(const struct problem *problem, const struct gpu_slots *s
             mf_text_add(to, "    s.r%d = s.r%d == (int64_t)0x%" PRIx64 "ul ? (int64_t)0x%" PRIx64 "ul : s.r%d;\n", r, r,
                         (uint64_t)from, (uint64_t)into, r);
     }
-    emit_pool(problem, slots, &program->finish, used, 'w', to);
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_USER)
+            mf_text_add(to, "    const struct user%d_results z%d = user%d_finish(s.r%d);\n", r, r, r, r);
+    mf_emit_pool(problem, slots, &program->finish, used, 'w', to);
     for (int k = 0; k < problem->output_count; k++)
         mf_text_add(to, "    y.y%d = mf_store_%s_%s(w%d);\n", k, mf_dtypes[problem->out_type[k]].name,
                     mf_class_name[program->finish.node[program->output[k]].cls], program->output[k]);
@@ -248,8 +263,8 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
                 slots->count, map_inputs(problem), problem->output_count, nest->kept, nest->reduced,
                 nest->kept + nest->reduced, problem->program.reducer_count ? nest->window_count : 0,
                 mf_emit_has_kind(problem, RED_ARG), mf_emit_has_count(problem), mf_emit_has_kind(problem, RED_LSE),
-                !mf_emit_has_kind(problem, RED_MOMENTS), mf_emit_is_ordered(problem), mf_emit_state_words(problem),
-                wide);
+                !mf_emit_has_kind(problem, RED_MOMENTS) && !mf_emit_has_kind(problem, RED_USER),
+                mf_emit_is_ordered(problem), mf_emit_state_words(problem), wide);
     emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
     emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);
     mf_text_append(to, "#define FOR_OUTPUTS(X)");
@@ -260,7 +275,10 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     emit_raw("raw", slots, problem->map_uses, to);
     emit_raw("raw_finish", slots, problem->finish_uses, to);
     emit_map(problem, slots, to);
+    mf_emit_users(problem, to);
     mf_emit_states(problem, to);
+    if (mf_emit_has_kind(problem, RED_USER))
+        mf_emit_ordered(problem, to);
     emit_finish(problem, slots, to);
 }
 

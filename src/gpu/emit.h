@@ -17,6 +17,10 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
 /* Adds the functions that follow struct shape: strides, and what makes and ends a lane. */
 void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
 
+/* Macro MOVE_AS_WRITTEN: place p moved to element v in the order as written, where memory's is another one. Sizes and
+ * strides are constants. */
+void mf_emit_written_order(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
+
 /* 32-bit words that the state of a program's reducers has: how many fit in registers. */
 int mf_emit_state_words(const struct problem *problem);
 /* Bytes of one struct state in memory, at least. */

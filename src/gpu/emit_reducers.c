@@ -27,7 +27,8 @@ int mf_emit_is_ordered(const struct problem *problem)
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         int rounds = mf_cls_is_float(reducer->cls) && (reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD);
-        if (reducer->kind == RED_MOMENTS || reducer->kind == RED_LSE || (reducer->kind == RED_FOLD && rounds))
+        if (reducer->kind == RED_MOMENTS || reducer->kind == RED_LSE || reducer->kind == RED_USER ||
+            (reducer->kind == RED_FOLD && rounds))
             return 1;
     }
     return 0;
@@ -87,6 +88,9 @@ struct field {
     char name[16];
 };
 
+/* A user's state has up to 8; a state has these of all reducers, a count, and whether there was any element. */
+enum { REDUCER_FIELDS = MAX_REDUCER_ARGS, MAX_FIELDS = REDUCER_FIELDS * MAX_REDUCERS + 2 };
+
 static int fields_of(const struct problem *problem, int r, struct field *field)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
@@ -94,7 +98,11 @@ static int fields_of(const struct problem *problem, int r, struct field *field)
     static const char *const suffix[][2] = {
         [RED_FOLD] = {"", NULL}, [RED_MOMENTS] = {"_mean", "_m2"}, [RED_LSE] = {"_m", "_s"}, [RED_ARG] = {"", "_at"}};
     int n = 0;
-    for (; n < 2 && suffix[reducer->kind][n]; n++) {
+    for (; reducer->kind == RED_USER && n < reducer->user->recipe->part_count; n++) {
+        field[n].type = type;
+        snprintf(field[n].name, sizeof field[n].name, "r%d.p%d", r & 31, n & 7);
+    }
+    for (; reducer->kind != RED_USER && n < 2 && suffix[reducer->kind][n]; n++) {
         field[n].type = n && reducer->kind == RED_ARG ? "int64_t" : type;
         snprintf(field[n].name, sizeof field[n].name, "r%d%s", r, suffix[reducer->kind][n]);
     }
@@ -111,17 +119,19 @@ static int all_fields(const struct problem *problem, struct field *field)
         field[n].type = "int64_t";
         snprintf(field[n++].name, sizeof field->name, "n");
     }
+    if (mf_emit_has_kind(problem, RED_USER)) {
+        field[n].type = "int";
+        snprintf(field[n++].name, sizeof field->name, "some");
+    }
     return n;
 }
-
-enum { MAX_FIELDS = 2 * MAX_REDUCERS + 1 };
 
 int mf_emit_state_words(const struct problem *problem)
 {
     struct field field[MAX_FIELDS];
     int n = all_fields(problem, field), words = 0;
     for (int i = 0; i < n; i++)
-        words += strcmp(field[i].type, "float") ? 2 : 1;
+        words += strcmp(field[i].type, "float") && strcmp(field[i].type, "int") ? 2 : 1;
     return words;
 }
 
@@ -136,6 +146,8 @@ static void emit_empty(const struct reducer *reducer, int r, const char *identit
         mf_text_add(to, "    s.r%d = %s;\n", r, identity);
     else if (reducer->kind == RED_MOMENTS)
         mf_text_add(to, "    s.r%d_mean = s.r%d_m2 = 0;\n", r, r);
+    else if (reducer->kind == RED_USER)
+        mf_text_add(to, "    s.r%d = user%d_identity();\n", r, r);
     else if (reducer->kind == RED_LSE)
         mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, fold_identity(FOLD_MAX, reducer->cls), r);
     else
@@ -150,6 +162,8 @@ static void emit_identity(const struct problem *problem, struct gpu_text *to)
         emit_empty(&program->reducer[r], r, fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
     if (mf_emit_has_count(problem) || !program->reducer_count)
         mf_text_append(to, "    s.n = 0;\n");
+    if (mf_emit_has_kind(problem, RED_USER))
+        mf_text_append(to, "    s.some = 0;\n");
     mf_text_append(to, "    return s;\n}\n\n");
 }
 
@@ -162,9 +176,11 @@ static void emit_lane(const struct problem *problem, struct gpu_text *to)
     const struct program *program = &problem->program;
     mf_text_append(to, "struct lane {\n");
     for (int r = 0; r < program->reducer_count; r++) {
-        struct field field[2];
+        struct field field[REDUCER_FIELDS];
         int n = fields_of(problem, r, field);
-        for (int i = 0; i < n; i++)
+        if (program->reducer[r].kind == RED_USER)
+            mf_text_add(to, "    struct user%d r%d;\n", r, r);
+        for (int i = 0; i < n && program->reducer[r].kind != RED_USER; i++)
             mf_text_add(to, "    %s %s;\n",
                         (i && program->reducer[r].kind == RED_ARG) || mf_emit_is_narrow(problem, r) ? "int"
                                                                                                     : field[i].type,
@@ -220,6 +236,10 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n", r, cls, r, r,
                     fold_identity(FOLD_MAX, reducer->cls));
         break;
+    case RED_USER:
+        if (!reducer->user->recipe->ordered)
+            mf_emit_user_chain(problem, r, to);
+        break;
     default:
         emit_chain_argument(problem, r, to);
     }
@@ -263,6 +283,8 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to,
                    "static inline void chain(shape_ptr S, struct lane *s, struct element x, int step, int64_t first, "
                    "struct weights w, int present)\n{\n");
+    if (mf_emit_has_kind(problem, RED_USER))
+        mf_text_append(to, "    const int there = present != 0;\n    present = present > 0;\n");
     mf_text_append(to, problem->memory.window_count ? "    const int before = s->n;\n    s->n += present;\n"
                                                       "    w = weights_of(before);\n"
                                                     : "    const int before = step;\n");
@@ -270,7 +292,7 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
         emit_chain_step(problem, r, to);
     mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\nstatic inline void chain_second(struct lane *s, "
                        "struct element x, int present)"
-                       "\n{\n");
+                       "\n{\n    present = present > 0;\n");
     for (int r = 0; r < program->reducer_count; r++)
         if (program->reducer[r].kind == RED_LSE)
             mf_text_add(to,
@@ -286,10 +308,12 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to,
                    "static inline struct state lane_state(shape_ptr S, struct lane l, int64_t first, int count)\n{\n"
                    "    struct state s;\n");
+    if (mf_emit_has_kind(problem, RED_USER))
+        mf_text_append(to, "    s.some = count > 0;\n");
     if (problem->memory.window_count)
         mf_text_append(to, "    count = l.n;\n");
     for (int r = 0; r < problem->program.reducer_count; r++) {
-        struct field field[2];
+        struct field field[REDUCER_FIELDS];
         int n = fields_of(problem, r, field);
         for (int i = 0; i < n; i++)
             if (i && problem->program.reducer[r].kind == RED_ARG)
@@ -333,6 +357,12 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
                     "mf_exp_below_%s(b.r%d_m - c.r%d_m);\n",
                     r, cls, r, r, r, r, cls, r, r, r, cls, r, r);
         break;
+    case RED_USER:
+        if (reducer->user->recipe->ordered)
+            mf_text_add(to, "    c.r%d = a.r%d;\n", r, r);
+        else
+            mf_emit_user_combine(r, to);
+        break;
     default:
         mf_text_add(to,
                     "    {\n        const int first = b.r%d_at < 0 || (a.r%d_at >= 0 && "
@@ -369,8 +399,12 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
     struct field field[MAX_FIELDS];
     int n = all_fields(problem, field);
     mf_text_append(to, "struct state {\n");
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == RED_USER)
+            mf_text_add(to, "    struct user%d r%d;\n", r, r);
     for (int i = 0; i < n; i++)
-        mf_text_add(to, "    %s %s;\n", field[i].type, field[i].name);
+        if (!strchr(field[i].name, '.')) /* not a part of such a struct */
+            mf_text_add(to, "    %s %s;\n", field[i].type, field[i].name);
     mf_text_append(to, "};\n\n");
     emit_identity(problem, to);
     emit_better(problem, to);
@@ -380,6 +414,8 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
         emit_combine_step(problem, r, to);
     if (mf_emit_has_count(problem) || !problem->program.reducer_count)
         mf_text_append(to, "    c.n = a.n + b.n;\n");
+    if (mf_emit_has_kind(problem, RED_USER))
+        mf_text_append(to, "    c.some = a.some | b.some;\n");
     mf_text_append(to, "    return c;\n}\n\n"
                        "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
                        "distance)\n{\n    struct state c;\n");

@@ -15,6 +15,21 @@ int mf_emit_is_ordered(const struct problem *problem);
 /* Whether a lane of this reducer is an int, and its element an operand as it is. */
 int mf_emit_is_narrow(const struct problem *problem, int r);
 
+/* emit.c: the nodes that a root needs, and a pool's used nodes as constants. problem and slots are null in a step of a
+ * user's operation. */
+void mf_emit_mark(const struct pool *pool, int node, char *used);
+void mf_emit_pool(const struct problem *problem, const struct gpu_slots *slots, const struct pool *pool,
+                  const char *used, char letter, struct gpu_text *to);
+void mf_emit_constant(enum cls cls, union value value, struct gpu_text *to);
+
+/* Types and functions of the users' operations, which are given as text. */
+void mf_emit_users(const struct problem *problem, struct gpu_text *to);
+/* One element in a lane of reducer r's; two states that both have elements, or either. */
+void mf_emit_user_chain(const struct problem *problem, int r, struct gpu_text *to);
+void mf_emit_user_combine(int r, struct gpu_text *to);
+/* For kernels/ordered.cl: states of the reducers that keep their elements' order, after struct state and combine. */
+void mf_emit_ordered(const struct problem *problem, struct gpu_text *to);
+
 /* struct state and its functions; the functions of lanes that need struct shape; what ends a lane. */
 void mf_emit_states(const struct problem *problem, struct gpu_text *to);
 void mf_emit_chain(const struct problem *problem, struct gpu_text *to);

@@ -1,12 +1,31 @@
 /* What the solvers ask about a problem before they choose a form for it. */
 #include "form.h"
 
-int mf_gpu_no_callbacks(const struct mf_plan *plan)
+int mf_gpu_any_order(const struct mf_plan *plan)
 {
-    for (int r = 0; r < plan->problem.program.reducer_count; r++)
-        if (plan->problem.program.reducer[r].kind == RED_USER)
+    for (int r = 0; r < plan->problem.program.reducer_count; r++) {
+        const struct reducer *reducer = &plan->problem.program.reducer[r];
+        if (reducer->kind == RED_USER && (!reducer->user->recipe || reducer->user->recipe->ordered))
             return 0;
+    }
     return 1;
+}
+
+/* Neighbouring outputs are neighbours in the operands, and there is more than one reduced element. */
+int mf_gpu_is_columns(const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    if (!nest->kept || !nest->reduced || nest->size[nest->kept - 1] < 2)
+        return 0;
+    int unit = 0;
+    for (int i = 0; i < problem->input_count; i++) {
+        if (!problem->map_uses[i])
+            continue;
+        unit |= nest->in[i][nest->kept - 1] == 1 && nest->in[i][nest->kept + nest->reduced - 1] != 1;
+        if (nest->in[i][nest->kept + nest->reduced - 1] == 1)
+            return 0;
+    }
+    return unit;
 }
 
 int mf_gpu_two_phases(const struct problem *problem)

@@ -4,8 +4,10 @@
 
 #include "launch.h"
 
-/* Whether no reducer is a user's, given as callbacks. */
-int mf_gpu_no_callbacks(const struct mf_plan *plan);
+/* Whether no reducer is a user's that is given as callbacks or keeps its elements' order. */
+int mf_gpu_any_order(const struct mf_plan *plan);
+/* Whether the columns of a fold lie next to each other in memory, and their elements do not. */
+int mf_gpu_is_columns(const struct problem *problem);
 /* Whether a reducer needs its elements twice. */
 int mf_gpu_two_phases(const struct problem *problem);
 /* The most bytes of an element inside the reducers. */
@@ -30,6 +32,6 @@ static inline int mf_power_below(int64_t n)
     return p;
 }
 
-extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_rows, mf_gpu_tiles;
+extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_ordered, mf_gpu_rows, mf_gpu_tiles;
 
 #endif

@@ -4,22 +4,13 @@
 #include "form.h"
 #include "texts.h"
 
-/* Neighbouring outputs are neighbours in the operands, and there is more than one reduced element. */
+/* Bytes of shared memory that a block's states may take. */
+enum { SHARED_BYTES = 40 << 10 };
+
 static int applicable(const struct mf_plan *plan)
 {
-    const struct problem *problem = &plan->problem;
-    const struct nest *nest = &problem->memory;
-    if (!mf_gpu_no_callbacks(plan) || !nest->kept || !nest->reduced || nest->size[nest->kept - 1] < 2)
-        return 0;
-    int unit = 0;
-    for (int i = 0; i < problem->input_count; i++) {
-        if (!problem->map_uses[i])
-            continue;
-        unit |= nest->in[i][nest->kept - 1] == 1 && nest->in[i][nest->kept + nest->reduced - 1] != 1;
-        if (nest->in[i][nest->kept + nest->reduced - 1] == 1)
-            return 0;
-    }
-    return unit;
+    return mf_gpu_any_order(plan) && mf_gpu_is_columns(&plan->problem) &&
+           GPU_WARP * mf_emit_state_bytes(&plan->problem) <= SHARED_BYTES;
 }
 
 /* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one. */
@@ -30,7 +21,7 @@ struct columns_form {
 /* The block that a vector, lanes held by a thread, and threads beside each other give. */
 static struct columns_form make_form(const struct problem *problem, int vector, int held, int beside)
 {
-    enum { SHARED_BYTES = 40 << 10, MOST_THREADS = 512, LOADED_BYTES = 128 };
+    enum { MOST_THREADS = 512, LOADED_BYTES = 128 };
     int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
     struct columns_form form = {.vector = vector, .column_threads = beside, .groups = 1};
@@ -44,6 +35,7 @@ static struct columns_form make_form(const struct problem *problem, int vector, 
     }
     while (form.groups * form.column_threads * form.lane_threads < GPU_WARP ||
            (form.groups * form.column_threads * form.lane_threads < 256 &&
+            2 * form.groups * form.column_threads * form.lane_threads * vector * state <= SHARED_BYTES &&
             form.groups * form.column_threads * (int64_t)vector < problem->kept_total / 4096))
         form.groups *= 2;
     int64_t steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;

@@ -16,7 +16,7 @@ static int applicable(const struct mf_plan *plan)
             used = i;
             count++;
         }
-    if (count != 1 || !mf_gpu_no_callbacks(plan) || nest->window_count || nest->kept != 1 || nest->reduced != 1)
+    if (count != 1 || !mf_gpu_any_order(plan) || nest->window_count || nest->kept != 1 || nest->reduced != 1)
         return 0;
     int64_t row = nest->size[1], item = mf_dtypes[problem->in_type[used]].size;
     return row <= MOST && row * item <= BYTES && row % 4 && nest->in[used][1] == 1 && nest->in[used][0] == row;

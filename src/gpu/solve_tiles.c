@@ -6,7 +6,7 @@
 
 static int applicable(const struct mf_plan *plan)
 {
-    return plan->problem.reduced_total > TILE && mf_gpu_no_callbacks(plan);
+    return plan->problem.reduced_total > TILE && mf_gpu_any_order(plan);
 }
 
 static mf_status make(struct mf_plan *plan)

@@ -10,22 +10,22 @@ _modefold()
     fi
     case $previous in
     --dtype) COMPREPLY=($(compgen -W "$types" -- "$word")); return ;;
-    --solver) COMPREPLY=($(compgen -W 'pair map outer inner reference columns rows tiles automatic' -- "$word")); return ;;
+    --solver) COMPREPLY=($(compgen -W 'pair map outer inner reference columns ordered rows tiles automatic' -- "$word")); return ;;
     --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90' -- "$word")); return ;;
     --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations windows calls' -- "$word")); return ;;
     --limit) COMPREPLY=($(compgen -W 'same read copy' -- "$word")); return ;;
     -o | --output | --file) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --arch) COMPREPLY=($(compgen -W 'sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' -- "$word")); return ;;
-    --set | --threads | --count | --seed | --seconds | --elements | --bytes) return ;;
+    --set | --define | --threads | --count | --seed | --seconds | --elements | --bytes) return ;;
     esac
     case ${COMP_WORDS[1]} in
-    run) options='--output --set --dtype --threads --solver --device --order-as-written --json' ;;
-    plan) options='--set --dtype --threads --solver --device --order-as-written' ;;
-    verify) options='--count --seed --seconds --solver --device --file' ;;
-    bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --limit --json' ;;
+    run) options='--output --set --dtype --threads --solver --device --order-as-written --json --define' ;;
+    plan) options='--set --dtype --threads --solver --device --order-as-written --define' ;;
+    verify) options='--count --seed --seconds --solver --device --file --define' ;;
+    bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --limit --json --define' ;;
     demo) options='--threads' ;;
     info) options='--device' ;;
-    warm) options='--arch --file --set --strict' ;;
+    warm) options='--arch --file --set --strict --define' ;;
     help) COMPREPLY=($(compgen -W 'run plan verify bench demo info warm' -- "$word")); return ;;
     *) return ;;
     esac

@@ -1,7 +1,7 @@
 # fish completion for modefold
 set -l commands run plan verify bench demo info warm help
 set -l types f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool
-set -l solvers pair map outer inner reference columns rows tiles
+set -l solvers pair map outer inner reference columns ordered rows tiles
 
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -f
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a run -d 'fold files into files or text'
@@ -17,6 +17,7 @@ complete -c modefold -l help -d 'examples and options'
 complete -c modefold -n '__fish_seen_subcommand_from run' -s o -l output -r -d 'where a result goes'
 complete -c modefold -n '__fish_seen_subcommand_from run bench' -l json -d 'as JSON'
 complete -c modefold -n '__fish_seen_subcommand_from run plan warm' -l set -x -d 'sizes of modes, x=SIZE,...'
+complete -c modefold -n '__fish_seen_subcommand_from run plan verify bench warm' -l define -x -d 'an operation of your own'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-as-written -d 'number elements as written'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench' -l dtype -x -a "$types" -d 'types'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench demo' -l threads -x -d 'how many threads'

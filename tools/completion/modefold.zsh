@@ -13,7 +13,7 @@ _modefold() {
         'help:help on a subcommand'
     )
     types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
-    solvers=(pair map outer inner reference columns rows tiles)
+    solvers=(pair map outer inner reference columns ordered rows tiles)
     if (( CURRENT == 2 )); then
         _describe -t commands 'modefold subcommand' commands
         _arguments '--help[examples and subcommands]' '--version[the version]'
@@ -27,6 +27,7 @@ _modefold() {
         "--solver[this solver or none]:solver:($solvers)"
         '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)'
         '--order-as-written[number elements in the order of the modes string]'
+        '*--define[an operation of your own]:text:'
         '--help[examples and options]'
     )
     local command=$words[2]
@@ -41,21 +42,21 @@ _modefold() {
     verify)
         _arguments '--count[random problems]:number:' '--seed[which ones]:number:' '--seconds[stop after]:seconds:' \
             "--solver[only this one]:solver:($solvers automatic)" '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)' \
-            '*--file[problems from a file]:file:_files' '--help[examples and options]' '*:problem:'
+            '*--file[problems from a file]:file:_files' '*--define[an operation of your own]:text:' '--help[examples and options]' '*:problem:'
         ;;
     bench)
         _arguments '--rows[which rows]:rows:(all reduce broadcast operations windows calls)' \
             "--dtype[types]:type:($types)" '--elements[of the largest operand]:number:' '--bytes[the same]:number:' \
             '--limit[what to compare with]:limit:(same read copy)' '--seconds[for each row]:seconds:' '--threads[how many threads]:number:' \
             "--solver[this solver or none]:solver:($solvers)" '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)' \
-            '--json[as JSON]' '--help[examples and options]' '*:problem:'
+            '--json[as JSON]' '*--define[an operation of your own]:text:' '--help[examples and options]' '*:problem:'
         ;;
     demo) _arguments '--threads[how many threads]:number:' '--help[what it does]' ;;
     info) _arguments '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)' '--help[what it does]' ;;
     warm)
         _arguments '--arch[architectures of CUDA]:architectures:(sm_80 sm_86 sm_89 sm_90 sm_100 sm_120)' \
             '*--file[problems from a file]:file:_files' '--set[sizes of modes]:x=SIZE,...:' \
-            '--strict[spilled registers are a failure]' '--help[examples and options]' '*:problem:'
+            '--strict[spilled registers are a failure]' '*--define[an operation of your own]:text:' '--help[examples and options]' '*:problem:'
         ;;
     help) _describe -t commands 'modefold subcommand' commands ;;
     esac

@@ -32,7 +32,7 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
         for (int i = 0; i < HELD; i++) {
             const int e = (k + u) * LANES + own + LANE_THREADS * i;
             const struct weights w = weights_of(k + u);
-            const int present = u < steps && (full || e < n) && inside(S, p[u][i]);
+            const int present = PRESENCE(u < steps && (full || e < n), inside(S, p[u][i]));
             if (u < steps)
                 UNROLL
                 for (int c = 0; c < VECTOR; c++) {

@@ -109,7 +109,7 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
             for (int j = 0; j < OWN; j++) {
                 const int e = (k + u) * LANES + lane_of(t, j), f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
                 if (u < steps) {
-                    const int present = (full || e < n) && inside(S, p[u][f]);
+                    const int present = PRESENCE(full || e < n, inside(S, p[u][f]));
                     struct element x = map_element(one_of_vector(r[u][f], v));
                     if (second || phase)
                         chain_second(&s[j], x, present);

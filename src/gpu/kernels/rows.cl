@@ -40,7 +40,7 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
     for (int m = 0; m < ROWS; m++)
         UNROLL
         for (int j = 0; j < HELD; j++) {
-            const int e = row_lane(t, j), present = (EXACT || e < count) && inside(S, p[m][j / VECTOR]);
+            const int e = row_lane(t, j), present = PRESENCE(EXACT || e < count, inside(S, p[m][j / VECTOR]));
             struct lane l = empty_lane();
             struct element x = map_element(one_of_vector(r[m][j / VECTOR], j % VECTOR));
             chain(S, &l, x, 0, e, weights_of(0), present);
