@@ -75,8 +75,8 @@ int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
     const struct problem *problem = &plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
     struct loops loops;
-    if (!problem->program.reducer_count || !problem->reduced_total || !problem->kept_total ||
-        reducer->cls > CLS_U64 || problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
+    if (!problem->program.reducer_count || !problem->reduced_total || !problem->kept_total || reducer->cls > CLS_U64 ||
+        problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
         !mf_product_find(&problem->program.map, reducer->arg[0], form))
         return 0;
     sort_loops(problem, form, &loops);

@@ -39,8 +39,8 @@ enum { LEAF_LEVELS = 8 };
 typedef void contraction_fn(void *out, int64_t pitch, const void *x, const void *y, const struct leaf *leaf,
                             int64_t leaves);
 
-/* The best term of x[k][i] o y[k][j] and its number, from those in out and index on (first 0: from nothing). Numbers are
- * integers of the size of a value. */
+/* The best term of x[k][i] o y[k][j] and its number, from those in out and index on (first 0: from nothing). Numbers
+ * are integers of the size of a value. */
 typedef void contraction_arg_fn(void *out, void *index, int64_t pitch, const void *x, const void *y, int64_t terms,
                                 int64_t first);
 
