@@ -1,6 +1,6 @@
 /* Solver "contract-arg": argmax or argmin over k of x[m, k] + y[k, n] (or x * y), alone or with the extreme itself in
- * one pass: the Viterbi step. As solver contract, with the terms one after the other as written, so that of equal terms the
- * first stays. */
+ * one pass: the Viterbi step. As solver contract, with the terms one after the other as written, so that of equal terms
+ * the first stays. */
 #include "contraction.h"
 
 struct arg_plan {

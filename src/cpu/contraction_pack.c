@@ -280,8 +280,6 @@ static void pack_panel(struct packer *packer, const char *const *in, int64_t fir
         mf_block_evaluate(&packer->block, raw, f, here);
         memcpy(to + f * size, packer->block.reg[factor->node], (size_t)(here * size));
     }
-    if (factor->negate)
-        packer->kernels->map[MAP_neg][root->cls](to, to, NULL, NULL, terms * width);
 }
 
 /* Whether an exponent is all ones. */
@@ -298,6 +296,34 @@ static int some_not_finite(enum cls cls, const char *values, int64_t n)
     return found32 || found64;
 }
 
+/* Whole pieces of 4 bytes, inline: panels are narrow. */
+static inline void copy_pieces(char *to, const char *from, int64_t bytes)
+{
+    int64_t b = 0;
+    for (; b + 32 <= bytes; b += 32)
+        memcpy(to + b, from + b, 32);
+    for (; b < bytes; b += 4)
+        memcpy(to + b, from + b, 4);
+}
+
+/* All panels of an operand whose positions lie beside each other: term by term, so that memory is read in long runs. */
+static void pack_runs(const struct packer *packer, int i, const char *base, int64_t n, int64_t terms, char *to)
+{
+    const int64_t size = mf_dtypes[packer->problem->in_type[i]].size, width = packer->factor->width;
+    const int64_t whole = n / width, rest = n % width, row = width * size, panel = terms * row;
+    for (int64_t k = 0; k < terms; k++) {
+        const int64_t offset = packer->position[i][0] + packer->term[i][k];
+        const char *from = (const char *)((uintptr_t)base + (uintptr_t)(offset * size));
+        char *into = to + k * row;
+        for (int64_t p = 0; p < whole; p++, into += panel, from += row)
+            copy_pieces(into, from, row);
+        if (rest) {
+            memcpy(into, from, (size_t)(rest * size));
+            memset(into + rest * size, 0, (size_t)(row - rest * size));
+        }
+    }
+}
+
 int mf_pack(struct packer *packer, const char *const *in, const struct term_order *order,
             const struct term_block *block, int64_t n, char *to)
 {
@@ -307,12 +333,19 @@ int mf_pack(struct packer *packer, const char *const *in, const struct term_orde
     const int64_t width = factor->width, size = (int64_t)mf_cls_size(cls);
     int found = 0;
     place_all_terms(packer, order, block);
+    const int input = factor->operand[0];
+    const int runs = factor->direct && !factor->window_count && is_run(packer->position[input], n);
+    if (runs)
+        pack_runs(packer, input, in[input], n, block->terms, to);
     for (int64_t first = 0; first < n; first += width, to += panel) {
         const int64_t here = n - first < width ? n - first : width;
         const int whole = all_inside(packer, first, here, block->terms);
         if (!whole)
             mark_inside(packer, first, here, block->terms);
-        pack_panel(packer, in, first, here, block->terms, whole, to);
+        if (!runs)
+            pack_panel(packer, in, first, here, block->terms, whole, to);
+        if (factor->negate)
+            packer->kernels->map[MAP_neg][cls](to, to, NULL, NULL, block->terms * width);
         if (factor->looks_for_nans)
             found |= some_not_finite(cls, to, block->terms * width);
         if (!whole)
