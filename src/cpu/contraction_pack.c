@@ -306,20 +306,26 @@ static inline void copy_pieces(char *to, const char *from, int64_t bytes)
         memcpy(to + b, from + b, 4);
 }
 
-/* All panels of an operand whose positions lie beside each other: term by term, so that memory is read in long runs. */
+/* Panels of an operand whose positions lie beside each other: term by term, FEW panels at once, so that memory is read in
+ * longer runs. (All at once would write to lines that push each other out: panels are a power of two apart.) */
 static void pack_runs(const struct packer *packer, int i, const char *base, int64_t n, int64_t terms, char *to)
 {
+    enum { FEW = 4 };
     const int64_t size = mf_dtypes[packer->problem->in_type[i]].size, width = packer->factor->width;
-    const int64_t whole = n / width, rest = n % width, row = width * size, panel = terms * row;
-    for (int64_t k = 0; k < terms; k++) {
-        const int64_t offset = packer->position[i][0] + packer->term[i][k];
-        const char *from = (const char *)((uintptr_t)base + (uintptr_t)(offset * size));
-        char *into = to + k * row;
-        for (int64_t p = 0; p < whole; p++, into += panel, from += row)
-            copy_pieces(into, from, row);
-        if (rest) {
-            memcpy(into, from, (size_t)(rest * size));
-            memset(into + rest * size, 0, (size_t)(row - rest * size));
+    const int64_t row = width * size, panel = terms * row;
+    for (int64_t first = 0; first < n; first += FEW * width, to += FEW * panel) {
+        const int64_t here = n - first < FEW * width ? n - first : FEW * width, whole = here / width,
+                      rest = here % width;
+        for (int64_t k = 0; k < terms; k++) {
+            const int64_t offset = packer->position[i][first] + packer->term[i][k];
+            const char *from = (const char *)((uintptr_t)base + (uintptr_t)(offset * size));
+            char *into = to + k * row;
+            for (int64_t p = 0; p < whole; p++, into += panel, from += row)
+                copy_pieces(into, from, row);
+            if (rest) {
+                memcpy(into, from, (size_t)(rest * size));
+                memset(into + rest * size, 0, (size_t)(row - rest * size));
+            }
         }
     }
 }
