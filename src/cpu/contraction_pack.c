@@ -306,8 +306,8 @@ static inline void copy_pieces(char *to, const char *from, int64_t bytes)
         memcpy(to + b, from + b, 4);
 }
 
-/* Panels of an operand whose positions lie beside each other: term by term, FEW panels at once, so that memory is read in
- * longer runs. (All at once would write to lines that push each other out: panels are a power of two apart.) */
+/* Panels of an operand whose positions lie beside each other: term by term, FEW panels at once, so that memory is read
+ * in longer runs. (All at once would write to lines that push each other out: panels are a power of two apart.) */
 static void pack_runs(const struct packer *packer, int i, const char *base, int64_t n, int64_t terms, char *to)
 {
     enum { FEW = 4 };
