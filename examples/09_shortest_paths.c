@@ -34,7 +34,7 @@ static void make_graph(float *length, size_t n)
     }
 }
 
-/* Squares path until nothing changes; spare has room for another matrix. Returns the number of products, -1 on errors. */
+/* Squares path until nothing changes; spare has room for another matrix. Returns the number of products, -1: error. */
 static int find_paths(mf_device *cpu, float *path, float *spare, size_t n)
 {
     const int64_t shape[2] = {(int64_t)n, (int64_t)n};

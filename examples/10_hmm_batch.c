@@ -3,8 +3,8 @@
  *     alpha'[b, j] = logsumexp over i of (alpha[b, i] + move[i, j]) + emit[b, j]
  *
  * A batch of forward steps is a matrix product in log space. Solver "log-certified" does it with one exp an element
- * where that is safe, and computes again what is not (docs/numerics.md, section 10). Both directions must give the same,
- * and what a plain loop in double gives. One step in a shell:
+ * where that is safe, and computes again what is not (docs/numerics.md, section 10). Both directions must give the
+ * same, and what a plain loop in double gives. One step in a shell:
  *     modefold run --solver log-certified 'bi,ij,bj->bj' 'logsumexp(a+b)+c' alpha.npy move.npy emit.npy -o next.npy */
 #include <modefold.h>
 
