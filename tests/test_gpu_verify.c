@@ -67,7 +67,8 @@ static void check_file(const char *path, int least)
     for (int i = 0; i < file.count; i++) {
         if (!is_ours(i))
             continue;
-        failed = problem_parse(file.lines[i], &line, error, sizeof error);
+        failed = problem_parse(file.lines[i], &line, error, sizeof error) ||
+                 problem_complete(verifier.reference, &line, error, sizeof error);
         if (CHECK_MSG(!failed, "%s: %s", file.lines[i], failed ? error : ""))
             check_problem(&line);
     }

@@ -52,7 +52,8 @@ static void check_file(const char *path)
     if (!CHECK_MSG(!failed, "%s", failed ? error : ""))
         return;
     for (int i = 0; i < file.count; i++) {
-        failed = problem_parse(file.lines[i], &line, error, sizeof error);
+        failed = problem_parse(file.lines[i], &line, error, sizeof error) ||
+                 problem_complete(verifier.reference, &line, error, sizeof error);
         if (CHECK_MSG(!failed, "%s: %s", file.lines[i], failed ? error : ""))
             check_problem(&line);
     }
