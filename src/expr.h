@@ -128,6 +128,12 @@ static inline int mf_cls_is_float(enum cls cls)
     return cls == CLS_F32 || cls == CLS_F64;
 }
 
+/* A type whose stored form is its class's value. */
+static inline int mf_is_class_type(enum dtype type)
+{
+    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
+}
+
 /* Bytes of one value of a class. */
 static inline size_t mf_cls_size(enum cls cls)
 {

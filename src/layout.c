@@ -430,7 +430,7 @@ static mf_status check_pair(const struct problem *problem, int a, const char *pa
     return MF_OK;
 }
 
-static int near(const struct problem *problem, int a, const char *pa, int b, const char *pb)
+int mf_problem_near(const struct problem *problem, int a, const void *pa, int b, const void *pb)
 {
     __int128 distance = (intptr_t)((uintptr_t)pb - (uintptr_t)pa);
     return problem->low[a] < problem->high[a] && problem->low[a] < distance + problem->high[b] &&
@@ -442,10 +442,10 @@ mf_status mf_problem_check_overlap(const struct problem *problem, const void *co
     for (int k = 0; k < problem->output_count; k++) {
         for (int i = 0; i < problem->input_count; i++)
             if ((problem->map_uses[i] || problem->finish_uses[i]) &&
-                near(problem, i, inputs[i], MF_MAX_INPUTS + k, outputs[k]))
+                mf_problem_near(problem, i, inputs[i], MF_MAX_INPUTS + k, outputs[k]))
                 MF_TRY(check_pair(problem, i, inputs[i], k, outputs[k]));
         for (int j = 0; j < k; j++)
-            if (near(problem, MF_MAX_INPUTS + j, outputs[j], MF_MAX_INPUTS + k, outputs[k]))
+            if (mf_problem_near(problem, MF_MAX_INPUTS + j, outputs[j], MF_MAX_INPUTS + k, outputs[k]))
                 MF_TRY(check_pair(problem, MF_MAX_INPUTS + j, outputs[j], k, outputs[k]));
     }
     return MF_OK;

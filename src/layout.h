@@ -49,6 +49,9 @@ mf_status mf_problem_make(const struct modes *modes, const DLTensor *inputs, con
 /* Whether the nest numbers its reduced elements in the order as written. */
 int mf_nest_is_as_written(const struct nest *nest);
 
+/* Whether the bytes from the first to the last of tensor a (an operand, or MF_MAX_INPUTS + an output) at pa and b at pb
+ * meet. */
+int mf_problem_near(const struct problem *problem, int a, const void *pa, int b, const void *pb);
 /* MF_ERROR_OVERLAP if these pointers overlap in a way that the fold cannot bear; cheap when nothing is near. */
 mf_status mf_problem_check_overlap(const struct problem *problem, const void *const *inputs, void *const *outputs);
 

@@ -12,12 +12,6 @@ static void mark_used(struct block_plan *plan, int node)
             mark_used(plan, plan->pool->node[node].arg[k]);
 }
 
-/* A type whose stored form is its class's value. */
-static int is_class_type(enum dtype type)
-{
-    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
-}
-
 void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *roots, int root_count,
                    const enum dtype *types)
 {
@@ -30,7 +24,7 @@ void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *
     for (int i = 0; i < pool->count; i++) {
         const struct node *node = &pool->node[i];
         int leaf = node->op == OP_STATE || node->op == OP_COUNT;
-        plan->direct[i] = node->op == OP_OPERAND && is_class_type(types[node->index]);
+        plan->direct[i] = node->op == OP_OPERAND && mf_is_class_type(types[node->index]);
         plan->buffer[i] = plan->used[i] && !leaf ? plan->buffers++ : -1;
     }
 }

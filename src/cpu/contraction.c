@@ -15,9 +15,9 @@
 #include <math.h>
 
 struct contract_plan {
-    struct contraction contraction; /* at its beginning */
-    contraction_fn *tile[2];        /* where no term is a NaN; else */
-    struct mf_plan *general;        /* solver inner's plan of the same fold, where there are windows; else null */
+    struct contraction contraction;
+    contraction_fn *tile[2]; /* where no term is a NaN; else */
+    struct mf_plan *general; /* solver inner's plan of the same fold, where there are windows; else null */
 };
 
 static int in_any_order(const struct reducer *reducer)
@@ -112,7 +112,7 @@ static void forget(struct mf_plan *plan)
     struct contract_plan *data = plan->data;
     if (!data)
         return;
-    mf_free(data->contraction.order.block);
+    mf_contraction_forget(plan);
     if (!data->general)
         return;
     if (data->general->solver->forget)
@@ -162,15 +162,11 @@ static int is_in_place(const struct mf_plan *plan, const struct pointers *pointe
 {
     const struct problem *problem = &plan->problem;
     for (int i = 0; i < problem->input_count; i++) {
-        const int64_t base = problem->in_base[i] * mf_dtypes[problem->in_type[i]].size;
-        const uintptr_t in = (uintptr_t)pointers->in[i] - (uintptr_t)base;
-        for (int k = 0; k < problem->output_count; k++) {
-            const uintptr_t out = (uintptr_t)pointers->out[k];
-            const int64_t *low = problem->low, *high = problem->high, o = MF_MAX_INPUTS + k;
-            if (problem->finish_uses[i] && in + (uintptr_t)low[i] < out + (uintptr_t)high[o] &&
-                out + (uintptr_t)low[o] < in + (uintptr_t)high[i])
+        const uintptr_t base = (uintptr_t)(problem->in_base[i] * mf_dtypes[problem->in_type[i]].size);
+        const void *in = (const void *)((uintptr_t)pointers->in[i] - base);
+        for (int k = 0; k < problem->output_count; k++)
+            if (problem->finish_uses[i] && mf_problem_near(problem, i, in, MF_MAX_INPUTS + k, pointers->out[k]))
                 return 1;
-        }
     }
     return 0;
 }
@@ -180,19 +176,13 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     const struct contract_plan *data = plan->data;
     int refused = data->general && is_in_place(plan, pointers);
     if (!refused)
-        MF_TRY(mf_contraction_run(plan, &data->contraction, pointers, task, &refused));
+        MF_TRY(mf_contraction_run(plan, pointers, task, &refused));
     return refused ? data->general->solver->execute(data->general, pointers) : MF_OK;
-}
-
-static void print(const struct mf_plan *plan, char *text, size_t size)
-{
-    const struct contract_plan *data = plan->data;
-    mf_contraction_print(&data->contraction, text, size);
 }
 
 const struct solver mf_solver_contract = {
     "contract", "a product of two factors, folded: tiles of outputs over packed panels",
     applicable, make,
-    execute,    print,
+    execute,    mf_contraction_print,
     forget,
 };

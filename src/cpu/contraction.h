@@ -7,8 +7,8 @@
 #include "contraction_kernels.h"
 #include "finish.h"
 
-/* The most terms of one packed panel. */
-enum { PANEL_TERMS = 256 };
+/* The most terms of one packed panel, and outputs of a task: panels and values of blocks stay in the second cache. */
+enum { PANEL_TERMS = 256, BLOCK_ROWS = 288, BLOCK_COLUMN_BYTES = 2048 };
 
 /* ---- contraction_order.c: the sequence of terms as blocks of leaves ---- */
 
@@ -21,7 +21,7 @@ struct term_block {
 
 /* Blocks in the order in which they are computed. A leaf's terms follow each other at `step`. */
 struct term_order {
-    int64_t block_count, leaf_count, step;
+    int64_t block_count, step;
     int levels; /* the most block values that are kept at once, the last one included */
     struct term_block *block;
     struct leaf *leaf;
@@ -99,13 +99,14 @@ struct product_form {
 
 /* Whether the node is a product that the kernels know; fills form. */
 int mf_product_find(const struct pool *pool, int root, struct product_form *form);
-/* Whether the first reducer's argument is a product of two factors that each have a kept loop of their own. */
+/* Whether the first reducer's argument is a product of two factors that each have a kept loop of their own, and tiles
+ * are worth while. */
 int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form);
 
-/* What a plan knows. */
+/* What a plan knows: plan->data begins with it. */
 struct contraction {
     struct factor factor[FACTORS];
-    struct term_order order; /* its arrays are freed by the solver: order.block */
+    struct term_order order;
     struct finish_plan finish;
     struct walk flat[FACTORS], flat_batch; /* flat kept positions of the outputs */
     int64_t batch, block[FACTORS], blocks[FACTORS], tasks;
@@ -116,11 +117,13 @@ struct contraction {
 /* Terms fold in the contract's order, in any order, or one after the other as written. */
 enum term_numbers { CONTRACT_ORDER, ANY_ORDER, WRITTEN_ORDER };
 
-/* Plans blocks, order and memory; factor[].looks_for_nans is set by the caller. arrays: of values, besides those of the
- * order's levels. */
+/* Plans blocks, order and memory; factor[].looks_for_nans is set by the caller. arrays: of values, at least those
+ * of the order's levels. */
 mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *contraction,
                               const struct product_form *form, enum term_numbers numbers, int arrays);
-void mf_contraction_print(const struct contraction *contraction, char *text, size_t size);
+/* A solver's print and forget. */
+void mf_contraction_print(const struct mf_plan *plan, char *text, size_t size);
+void mf_contraction_forget(struct mf_plan *plan);
 
 /* One thread at one block of outputs. Arrays of values are block[ROW_FACTOR] rows of block[COLUMN_FACTOR] values. */
 struct contraction_worker {
@@ -136,9 +139,9 @@ struct contraction_worker {
 /* Computes and stores; or sets *refused, and the outputs are undefined. */
 typedef void contraction_task(struct contraction_worker *worker);
 
-/* Runs the task for every block of outputs, until one refuses. */
-mf_status mf_contraction_run(const struct mf_plan *plan, const struct contraction *contraction,
-                             const struct pointers *pointers, contraction_task *task, int *refused);
+/* Runs the task for every block of outputs, until one refuses (refused: null where none can). */
+mf_status mf_contraction_run(const struct mf_plan *plan, const struct pointers *pointers, contraction_task *task,
+                             int *refused);
 
 /* Packs both factors for a block of terms; bit f: some value of factor f is no finite number (if looked for). */
 int mf_contraction_pack(struct contraction_worker *worker, const struct term_block *block);

@@ -4,8 +4,8 @@
 #include "contraction.h"
 
 struct arg_plan {
-    struct contraction contraction; /* at its beginning */
-    contraction_arg_fn *tile[2];    /* where no term is a NaN (may be null); else */
+    struct contraction contraction;
+    contraction_arg_fn *tile[2]; /* where no term is a NaN (may be null); else */
 };
 
 enum { BEST, NUMBERS, WIDE, ARRAYS };
@@ -53,13 +53,6 @@ static mf_status make(struct mf_plan *plan)
     return mf_contraction_plan(plan, &data->contraction, &form, WRITTEN_ORDER, ARRAYS);
 }
 
-static void forget(struct mf_plan *plan)
-{
-    struct arg_plan *data = plan->data;
-    if (data)
-        mf_free(data->contraction.order.block);
-}
-
 static void add_block(struct contraction_worker *w, const struct term_block *block, int64_t first)
 {
     const struct arg_plan *data = w->plan->data;
@@ -100,18 +93,15 @@ static void task(struct contraction_worker *w)
 
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
-    const struct arg_plan *data = plan->data;
-    int refused;
-    return mf_contraction_run(plan, &data->contraction, pointers, task, &refused);
-}
-
-static void print(const struct mf_plan *plan, char *text, size_t size)
-{
-    const struct arg_plan *data = plan->data;
-    mf_contraction_print(&data->contraction, text, size);
+    return mf_contraction_run(plan, pointers, task, NULL);
 }
 
 const struct solver mf_solver_contract_arg = {
-    "contract-arg", "the best of products of two factors, and which it is, in tiles", applicable, make, execute, print,
-    forget,
+    "contract-arg",
+    "the best of products of two factors, and which it is, in tiles",
+    applicable,
+    make,
+    execute,
+    mf_contraction_print,
+    mf_contraction_forget,
 };

@@ -4,8 +4,7 @@
 
 #include <stdio.h>
 
-/* Outputs of a task: panels and values of blocks stay in the second cache. */
-enum { BLOCK_ROWS = 288, BLOCK_COLUMN_BYTES = 2048, TASKS_A_THREAD = 4 };
+enum { TASKS_A_THREAD = 4 };
 
 /* ---- which folds ---- */
 
@@ -70,6 +69,32 @@ static void sort_loops(const struct problem *problem, const struct product_form 
     }
 }
 
+static int64_t round_up(int64_t n, int64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static int64_t positions(const struct problem *problem, const struct loops *loops, int of)
+{
+    int64_t total = 1;
+    for (int l = 0; l < loops->count[of]; l++)
+        total *= problem->memory.size[loops->loop[of][l]];
+    return total;
+}
+
+/* Whether a tile would be nearly empty, and its sums long: solver inner reads such rows at the speed of memory, on all
+ * threads. */
+static int wastes_tiles(const struct mf_plan *plan, const struct loops *loops)
+{
+    enum { WASTE = 4 };
+    const struct problem *problem = &plan->problem;
+    const struct contraction_kernels *kernels = plan->device->kernels->contractions;
+    const int64_t columns = kernels->columns[problem->program.reducer[0].cls];
+    const int64_t x = positions(problem, loops, 0), y = positions(problem, loops, 1), most = kernels->rows * columns;
+    return problem->reduced_total > TILE && x < most && y < most &&
+           x * y * WASTE < round_up(x, kernels->rows) * columns;
+}
+
 int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
 {
     const struct problem *problem = &plan->problem;
@@ -80,15 +105,10 @@ int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
         !mf_product_find(&problem->program.map, reducer->arg[0], form))
         return 0;
     sort_loops(problem, form, &loops);
-    return loops.count[0] && loops.count[1];
+    return loops.count[0] && loops.count[1] && !wastes_tiles(plan, &loops);
 }
 
 /* ---- planning ---- */
-
-static int64_t round_up(int64_t n, int64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
 
 /* Blocks of about equal size, of whole panels; more of them while there are too few tasks for the threads. */
 static void plan_blocks(const struct mf_plan *plan, struct contraction *c)
@@ -166,18 +186,26 @@ mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *c,
     MF_TRY(mf_term_order_make(&c->order, plan->problem.reduced_total, numbers != CONTRACT_ORDER));
     mf_finish_plan(&c->finish, &plan->problem, plan->device->kernels);
     plan_blocks(plan, c);
-    plan_memory(plan, c, c->order.levels + arrays);
+    plan_memory(plan, c, arrays > c->order.levels ? arrays : c->order.levels);
     return MF_OK;
 }
 
-void mf_contraction_print(const struct contraction *c, char *text, size_t size)
+void mf_contraction_print(const struct mf_plan *plan, char *text, size_t size)
 {
+    const struct contraction *c = plan->data;
     snprintf(text, size,
              "%lld x %lld outputs in blocks of %lld x %lld, %lld of them; tiles of %lld x %lld; %lld block%s of terms",
              (long long)c->factor[ROW_FACTOR].total, (long long)c->factor[COLUMN_FACTOR].total,
              (long long)c->block[ROW_FACTOR], (long long)c->block[COLUMN_FACTOR], (long long)c->tasks,
              (long long)c->factor[ROW_FACTOR].width, (long long)c->factor[COLUMN_FACTOR].width,
              (long long)c->order.block_count, c->order.block_count == 1 ? "" : "s");
+}
+
+void mf_contraction_forget(struct mf_plan *plan)
+{
+    struct contraction *c = plan->data;
+    if (c)
+        mf_free(c->order.block);
 }
 
 /* ---- a thread's work on one block of outputs ---- */
@@ -286,15 +314,17 @@ static void run_task(void *context, int64_t number, int thread)
     job->task(&w);
 }
 
-mf_status mf_contraction_run(const struct mf_plan *plan, const struct contraction *c, const struct pointers *pointers,
-                             contraction_task *task, int *refused)
+mf_status mf_contraction_run(const struct mf_plan *plan, const struct pointers *pointers, contraction_task *task,
+                             int *refused)
 {
+    const struct contraction *c = plan->data;
     const int threads = c->tasks < plan->threads ? (int)c->tasks : plan->threads;
     struct job job = {plan, c, pointers, task, mf_alloc_aligned((size_t)threads * c->worker_bytes), 0};
     if (!job.memory)
         return MF_ERROR_MEMORY;
     mf_parallel(plan->device->threads, threads, c->tasks, run_task, &job);
-    *refused = atomic_load(&job.refused);
+    if (refused)
+        *refused = atomic_load(&job.refused);
     mf_free(job.memory);
     return MF_OK;
 }

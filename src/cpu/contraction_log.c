@@ -18,11 +18,13 @@
 enum tier { FAST, CERTIFIED, EXACT };
 
 struct log_plan {
-    struct contraction contraction; /* at its beginning */
+    struct contraction contraction;
     enum tier tier;
 };
 
-enum { SUMS, INCOMING, MARKS, EXACT_MOST, EXACT_SUMS, EXACT_PART, ARRAYS, MOST_POSITIONS = 512, CHAIN = 32, FEW = 8 };
+enum { SUMS, INCOMING, MARKS, EXACT_MOST, EXACT_SUMS, EXACT_PART, ARRAYS };
+enum { MOST_POSITIONS = BLOCK_COLUMN_BYTES / 4, CHAIN = 32, FEW = 8 };
+_Static_assert((int)BLOCK_ROWS <= (int)MOST_POSITIONS, "shifts of a block's rows have room");
 
 static int applicable(const struct mf_plan *plan)
 {
@@ -56,13 +58,6 @@ static mf_status make_fast(struct mf_plan *plan)
 static mf_status make_exact(struct mf_plan *plan)
 {
     return make(plan, EXACT);
-}
-
-static void forget(struct mf_plan *plan)
-{
-    struct log_plan *data = plan->data;
-    if (data)
-        mf_free(data->contraction.order.block);
 }
 
 /* ---- a value of either class ---- */
@@ -188,8 +183,6 @@ static int64_t certify(struct contraction_worker *w, const struct shifts *shifts
             const int good = is_certified(w, value_at(sums, at, c->size), row, column, least);
             const double scale = row + column; /* exact in double for floats, once rounded for doubles */
             set_value(sums, at, c->size, good ? scale + value_at(logs, j, c->size) : -INFINITY);
-            if (good && scale == -INFINITY)
-                set_value(sums, at, c->size, -INFINITY);
             mark[at] = !good;
             marked += !good;
         }
@@ -325,26 +318,28 @@ static void task(struct contraction_worker *w)
 
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
-    const struct log_plan *data = plan->data;
-    int refused;
-    return mf_contraction_run(plan, &data->contraction, pointers, task, &refused);
-}
-
-static void print(const struct mf_plan *plan, char *text, size_t size)
-{
-    const struct log_plan *data = plan->data;
-    mf_contraction_print(&data->contraction, text, size);
+    return mf_contraction_run(plan, pointers, task, NULL);
 }
 
 const struct solver mf_solver_log_certified = {
-    "log-certified", "a logarithm of a product of exponentials; what underflows is computed again",
-    applicable,      make_certified,
-    execute,         print,
-    forget,
+    "log-certified",
+    "a logarithm of a product of exponentials; what underflows is computed again",
+    applicable,
+    make_certified,
+    execute,
+    mf_contraction_print,
+    mf_contraction_forget,
 };
 const struct solver mf_solver_log_fast = {
-    "log-fast", "a logarithm of a product of exponentials, unchecked", applicable, make_fast, execute, print, forget,
+    "log-fast",
+    "a logarithm of a product of exponentials, unchecked",
+    applicable,
+    make_fast,
+    execute,
+    mf_contraction_print,
+    mf_contraction_forget,
 };
 const struct solver mf_solver_log_exact = {
-    "log-exact", "one exp a term, in tiles", applicable, make_exact, execute, print, forget,
+    "log-exact",          "one exp a term, in tiles", applicable, make_exact, execute,
+    mf_contraction_print, mf_contraction_forget,
 };

@@ -132,7 +132,6 @@ mf_status mf_term_order_make(struct term_order *order, int64_t terms, int in_any
     order->step = in_any_order ? 1 : LANES;
     write_order(&w, terms, in_any_order);
     order->block_count = w.blocks;
-    order->leaf_count = w.leaves;
     order->levels = w.levels;
     order->block = mf_alloc((size_t)w.blocks * sizeof *order->block + (size_t)w.leaves * sizeof *order->leaf);
     if (!order->block)

@@ -2,11 +2,6 @@
  * reads them one after the other. Strides, types and maps are dealt with here and nowhere else. */
 #include "contraction.h"
 
-static int is_class_type(enum dtype type)
-{
-    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
-}
-
 /* The windows of the factor's operands. */
 static void plan_windows(struct factor *factor, const struct nest *nest, int own_count, const int *own, int batch_count,
                          const int *batch)
@@ -50,7 +45,7 @@ void mf_factor_plan(struct factor *factor, const struct problem *problem, const 
         mf_walk_make(&factor->block.walk[i], 1, &panel, &together);
     }
     plan_windows(factor, nest, own_count, own, batch_count, batch);
-    factor->direct = root->op == OP_OPERAND && is_class_type(problem->in_type[root->index]);
+    factor->direct = root->op == OP_OPERAND && mf_is_class_type(problem->in_type[root->index]);
     factor->total = 1;
     for (int l = 0; l < own_count; l++)
         factor->total *= nest->size[own[l]];

@@ -21,11 +21,6 @@ static const struct nest *nest_of(const struct mf_plan *plan)
     return &plan->problem.memory;
 }
 
-static int is_class_type(enum dtype type)
-{
-    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
-}
-
 /* Whether reducer r's kernels read its argument's rows from memory: an operand with neighbouring columns. */
 static int reads_memory(const struct mf_plan *plan, const struct reducer *reducer)
 {
@@ -35,8 +30,8 @@ static int reads_memory(const struct mf_plan *plan, const struct reducer *reduce
     if (node->op != OP_OPERAND || nest->kept < 1)
         return 0;
     enum dtype type = problem->in_type[node->index];
-    return is_class_type(type) || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
-                                   plan->device->kernels->fold_from[reducer->fold][type].chain);
+    return mf_is_class_type(type) || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
+                                      plan->device->kernels->fold_from[reducer->fold][type].chain);
 }
 
 /* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no
@@ -150,7 +145,7 @@ static void plan_arguments(struct mf_plan *plan)
         const struct node *node = &problem->program.map.node[reducer->arg[0]];
         data->straight[r] = reads_memory(plan, reducer) &&
                             (data->layout == STRIP_COLUMNS || nest->in[node->index][nest->kept - 1] == 1);
-        data->from[r] = data->straight[r] && !is_class_type(problem->in_type[node->index])
+        data->from[r] = data->straight[r] && !mf_is_class_type(problem->in_type[node->index])
                             ? (int)problem->in_type[node->index]
                             : -1;
         if (reducer->kind == RED_ARG)
@@ -277,7 +272,7 @@ static enum runs_final runs_are_answers(const struct mf_plan *plan)
     const struct node *root = &program->finish.node[program->output[0]];
     enum dtype type = plan->problem.out_type[0];
     if (!data->runs || data->runs < 2 || program->reducer_count != 1 || program->output_count != 1 ||
-        !is_class_type(type) || mf_dtypes[type].cls != reducer->cls ||
+        !mf_is_class_type(type) || mf_dtypes[type].cls != reducer->cls ||
         nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
         !plan->device->kernels->fold[reducer->fold][reducer->cls].runs || !data->finish.out.stream)
         return RUNS_STATES;

@@ -12,6 +12,8 @@ int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind);
 int mf_emit_has_count(const struct problem *problem);
 /* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
 int mf_emit_is_ordered(const struct problem *problem);
+/* Whether it is a user's reducer, given as text, that keeps its elements' order. */
+int mf_emit_keeps_order(const struct reducer *reducer);
 /* Whether a lane of this reducer is an int, and its element an operand as it is. */
 int mf_emit_is_narrow(const struct problem *problem, int r);
 

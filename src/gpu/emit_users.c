@@ -100,9 +100,9 @@ void mf_emit_user_combine(int r, struct gpu_text *to)
                 r, r, r, r, r, r, r, r);
 }
 
-static int is_ordered(const struct reducer *reducer)
+int mf_emit_keeps_order(const struct reducer *reducer)
 {
-    return reducer->kind == RED_USER && reducer->user->recipe->ordered;
+    return reducer->kind == RED_USER && reducer->user->recipe && reducer->user->recipe->ordered;
 }
 
 void mf_emit_ordered(const struct problem *problem, struct gpu_text *to)
@@ -111,7 +111,7 @@ void mf_emit_ordered(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "static inline struct state ordered_state(struct element x, int presence)\n{\n"
                        "    struct state s = state_identity();\n    s.some = presence != 0;\n");
     for (int r = 0; r < program->reducer_count; r++)
-        if (is_ordered(&program->reducer[r])) {
+        if (mf_emit_keeps_order(&program->reducer[r])) {
             mf_text_add(to, "    if (presence > 0)\n        s.r%d = user%d_lift(", r, r);
             emit_arguments(&program->reducer[r], r, to);
             mf_text_append(to, ");\n");
@@ -119,12 +119,12 @@ void mf_emit_ordered(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    return s;\n}\n\nstatic inline struct state combine_ordered(struct state a, struct state b)"
                        "\n{\n    struct state c = a;\n");
     for (int r = 0; r < program->reducer_count; r++)
-        if (is_ordered(&program->reducer[r]))
+        if (mf_emit_keeps_order(&program->reducer[r]))
             mf_emit_user_combine(r, to);
     mf_text_append(to, "    c.some = a.some | b.some;\n    return c;\n}\n\n"
                        "static inline struct state with_others(struct state s, struct state others)\n{\n");
     for (int r = 0; r < program->reducer_count; r++)
-        if (is_ordered(&program->reducer[r]))
+        if (mf_emit_keeps_order(&program->reducer[r]))
             mf_text_add(to, "    others.r%d = s.r%d;\n", r, r);
     mf_text_append(to, "    return others;\n}\n\n");
 }

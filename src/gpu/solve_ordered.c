@@ -1,13 +1,9 @@
 /* Solver "ordered" of a GPU: some reducer is a user's that keeps its elements' order (kernels/ordered.cl). */
 #include <stdio.h>
 
+#include "emit_reducers.h"
 #include "form.h"
 #include "texts.h"
-
-static int is_ordered(const struct reducer *reducer)
-{
-    return reducer->kind == RED_USER && reducer->user->recipe && reducer->user->recipe->ordered;
-}
 
 /* Some of the reducers are ordered, and none is given as callbacks. */
 static int applicable(const struct mf_plan *plan)
@@ -17,7 +13,7 @@ static int applicable(const struct mf_plan *plan)
     for (int r = 0; r < program->reducer_count; r++) {
         if (program->reducer[r].kind == RED_USER && !program->reducer[r].user->recipe)
             return 0;
-        ordered |= is_ordered(&program->reducer[r]);
+        ordered |= mf_emit_keeps_order(&program->reducer[r]);
     }
     return ordered;
 }
@@ -25,7 +21,7 @@ static int applicable(const struct mf_plan *plan)
 static int has_others(const struct program *program)
 {
     for (int r = 0; r < program->reducer_count; r++)
-        if (!is_ordered(&program->reducer[r]))
+        if (!mf_emit_keeps_order(&program->reducer[r]))
             return 1;
     return 0;
 }
