@@ -118,6 +118,11 @@ def tensor(x):
     return t
 
 
+class Options(ctypes.Structure):
+    """mf_options."""
+    _fields_ = [("solver", ctypes.c_char_p), ("flags", ctypes.c_uint), ("threads", ctypes.c_int)]
+
+
 class Modefold:
     def __init__(self, path):
         self.lib = ctypes.CDLL(path)
@@ -131,14 +136,15 @@ class Modefold:
         if status:
             raise RuntimeError(self.lib.mf_error().decode())
 
-    def plan(self, modes, expression, inputs, outputs):
+    def plan(self, modes, expression, inputs, outputs, solver=None):
         ins, outs = (Tensor * len(inputs))(*map(tensor, inputs)), (Tensor * len(outputs))(*map(tensor, outputs))
         keep = [tensor(x) for x in inputs + outputs]
         for t, k in zip(list(ins) + list(outs), keep):
             t.shape, t.strides = k.keep
         plan = ctypes.c_void_p()
-        self.check(self.lib.mf_plan_create(self.device, modes.encode(), expression.encode(), ins, outs, None,
-                                           ctypes.byref(plan)))
+        options = Options(solver.encode() if solver else None, 0, 0)
+        self.check(self.lib.mf_plan_create(self.device, modes.encode(), expression.encode(), ins, outs,
+                                           ctypes.byref(options), ctypes.byref(plan)))
         a = (ctypes.c_void_p * len(inputs))(*[x.data_ptr() for x in inputs])
         b = (ctypes.c_void_p * len(outputs))(*[x.data_ptr() for x in outputs])
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)

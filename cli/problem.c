@@ -269,8 +269,16 @@ static int read_option(struct reader *r)
     if (!strcmp(key, "define"))
         return read_definition(r);
     int is_number = r->at < r->end && isdigit((unsigned char)*r->at);
-    if (is_number ? number(r, &n) : !word(r, value, sizeof value))
+    size_t length = 0;
+    int wrong = is_number && number(r, &n);
+    if (!is_number)
+        length = word(r, value, sizeof value);
+    if (wrong || (!is_number && !length))
         return fail(r, "option %s has no good value at \"%.30s\"", key, start);
+    while (!is_number && length + 1 < sizeof value && take(r, '-')) { /* solvers' names have it: contract-arg */
+        value[length++] = '-';
+        length += word(r, value + length, sizeof value - length);
+    }
     if (!strcmp(key, "seed") && is_number) {
         r->line->seed = (uint64_t)n;
     } else if (!strcmp(key, "threads") && is_number && n <= 256) {

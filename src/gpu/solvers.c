@@ -1,6 +1,8 @@
-/* The solvers of a GPU, in the order of preference. */
+/* The solvers of a GPU, in the order of preference. Behind "map", which takes the same folds, "slide" and "slide-shared"
+ * run only when they are asked for by name. */
 #include "form.h"
 
 const struct solver *const mf_gpu_solvers[] = {
-    &mf_gpu_map, &mf_gpu_ordered, &mf_gpu_columns, &mf_gpu_staged, &mf_gpu_rows, &mf_gpu_tiles, NULL,
+    &mf_gpu_map,   &mf_gpu_ordered, &mf_gpu_columns,      &mf_gpu_staged, &mf_gpu_rows,
+    &mf_gpu_tiles, &mf_gpu_slide,   &mf_gpu_slide_shared, NULL,
 };
