@@ -6,6 +6,7 @@
  *   device handle) with that kernel in the cache; opening the device, which makes the CUDA context, is a line of its own
  * - the host's time for one mf_plan_execute, 200 in a row
  * - a 2^16-element sum replayed in a CUDA graph: 100 in one graph, and one a graph
+ * - beside them what the driver takes for a kernel that does nothing
  * Medians; prints that it skips where there is no device. */
 #include <dirent.h>
 #include <stdint.h>
@@ -85,19 +86,11 @@ static void execution(const mf_plan *plan, const DLTensor *x, const DLTensor *y,
     printf("%-57s %8.2f us\n", "host's time of one execution", median(times, RUNS));
 }
 
-static void replayed(const mf_plan *plan, const DLTensor *x, const DLTensor *y, CUstream stream, int in_a_graph)
+static void time_graph(CUgraphExec graph, CUstream stream, int in_a_graph, const char *what)
 {
     double times[RUNS];
-    CUgraphExec graph;
     CUevent start, end;
-    if (!cuda_capture_begin(stream))
-        return;
-    for (int i = 0; i < in_a_graph; i++)
-        mf_plan_execute_tensors(plan, x, y, stream);
-    if (!cuda_capture_end(stream, &graph)) {
-        printf("a graph cannot be made\n");
-        return;
-    }
+    char text[64];
     cu.EventCreate(&start, 0);
     cu.EventCreate(&end, 0);
     for (int r = 0; r < RUNS; r++) {
@@ -109,11 +102,49 @@ static void replayed(const mf_plan *plan, const DLTensor *x, const DLTensor *y, 
         cu.EventElapsedTime(&milliseconds, start, end);
         times[r] = milliseconds * 1e3 / in_a_graph;
     }
-    printf("sum of %d floats, %3d in a graph, time of each %10s %8.2f us\n", COUNT, in_a_graph, "",
-           median(times, RUNS));
+    snprintf(text, sizeof text, "%s, %d in a graph, time of each", what, in_a_graph);
+    printf("%-57s %8.2f us\n", text, median(times, RUNS));
     cu.EventDestroy(start);
     cu.EventDestroy(end);
     cu.GraphExecDestroy(graph);
+}
+
+static void replayed(const mf_plan *plan, const DLTensor *x, const DLTensor *y, CUstream stream, int in_a_graph)
+{
+    CUgraphExec graph;
+    if (!cuda_capture_begin(stream))
+        return;
+    for (int i = 0; i < in_a_graph; i++)
+        mf_plan_execute_tensors(plan, x, y, stream);
+    if (cuda_capture_end(stream, &graph))
+        time_graph(graph, stream, in_a_graph, "sum of 2^16 floats");
+    else
+        printf("a graph cannot be made\n");
+}
+
+/* The driver's part: a kernel that does nothing, launched, and replayed in a graph. */
+static void empty_kernel(CUstream stream)
+{
+    static const char text[] = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry nothing() { ret; }\n";
+    struct CUmod_st *module;
+    struct CUfunc_st *function;
+    double times[RUNS];
+    if (cu.ModuleLoadData(&module, text) || cu.ModuleGetFunction(&function, module, "nothing"))
+        return;
+    for (int r = 0; r < RUNS; r++) {
+        double start = microseconds();
+        for (int i = 0; i < EXECUTIONS; i++)
+            cu.LaunchKernel(function, 132, 1, 1, 256, 1, 1, 0, stream, NULL, NULL);
+        times[r] = (microseconds() - start) / EXECUTIONS;
+        cu.StreamSynchronize(stream);
+    }
+    printf("%-57s %8.2f us\n", "host's time of one cuLaunchKernel of an empty kernel", median(times, RUNS));
+    if (!cuda_capture_begin(stream))
+        return;
+    CUgraphExec graph;
+    cu.LaunchKernel(function, 2, 1, 1, 256, 1, 1, 0, stream, NULL, NULL);
+    if (cuda_capture_end(stream, &graph))
+        time_graph(graph, stream, 1, "empty kernel");
 }
 
 static void remove_folder(const char *folder)
@@ -154,6 +185,7 @@ int main(void)
     if (check(mf_device_open("cuda:0", &device), "opening") &&
         check(mf_plan_create(device, "i->", "sum(a)", &x, &y, NULL, &plan), "planning")) {
         printf("%s\n", mf_plan_describe(plan));
+        empty_kernel(stream);
         execution(plan, &x, &y, stream);
         replayed(plan, &x, &y, stream, 1);
         replayed(plan, &x, &y, stream, IN_A_GRAPH);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <string.h>
 
+struct CUmod_st;
+struct CUfunc_st;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUstream_st *CUstream;
 typedef struct CUgraph_st *CUgraph;
@@ -44,7 +46,13 @@ enum { CU_STREAM_NON_BLOCKING = 1, CU_CAPTURE_RELAXED = 2, CU_MEM_ATTACH_GLOBAL 
     X(EventRecord, cuEventRecord, (CUevent event, CUstream stream))                                                 \
     X(EventSynchronize, cuEventSynchronize, (CUevent event))                                                        \
     X(EventElapsedTime, cuEventElapsedTime, (float *milliseconds, CUevent start, CUevent end))                      \
-    X(EventDestroy, cuEventDestroy_v2, (CUevent event))
+    X(EventDestroy, cuEventDestroy_v2, (CUevent event))                                                             \
+    X(ModuleLoadData, cuModuleLoadData, (struct CUmod_st * *module, const void *image))                             \
+    X(ModuleGetFunction, cuModuleGetFunction,                                                                       \
+      (struct CUfunc_st * *function, struct CUmod_st * module, const char *name))                                   \
+    X(LaunchKernel, cuLaunchKernel,                                                                                 \
+      (struct CUfunc_st * function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,            \
+       unsigned block_y, unsigned block_z, unsigned shared, CUstream stream, void **arguments, void **extra))
 
 static struct {
 #define X(name, symbol, arguments) int(*name) arguments;
