@@ -19,11 +19,11 @@ enum slot {
 
 /* What a step reads or writes. */
 enum place {
-    AT_OPERAND,                               /* + i: operand i */
-    AT_OUTPUT = AT_OPERAND + MF_MAX_INPUTS,   /* the fold's output */
-    AT_GIVEN,                                 /* the output's gradient */
-    AT_GRADIENT,                              /* + f: the wanted gradient of factor f */
-    AT_SLOT = AT_GRADIENT + FACTORS_MOST,     /* + s: a piece of the workspace */
+    AT_OPERAND,                             /* + i: operand i */
+    AT_OUTPUT = AT_OPERAND + MF_MAX_INPUTS, /* the fold's output */
+    AT_GIVEN,                               /* the output's gradient */
+    AT_GRADIENT,                            /* + f: the wanted gradient of factor f */
+    AT_SLOT = AT_GRADIENT + FACTORS_MOST,   /* + s: a piece of the workspace */
     PLACES = AT_SLOT + SLOTS
 };
 
@@ -77,6 +77,11 @@ struct gradient {
     struct winners winners;
 };
 
+static inline int mf_gradient_has_winners(const struct gradient *data)
+{
+    return data->kind == GRADIENT_MAX || data->kind == GRADIENT_MIN;
+}
+
 /* While a gradient is planned. */
 struct gradient_maker {
     struct mf_plan *plan;
@@ -101,6 +106,8 @@ mf_status mf_gradient_step(struct gradient_maker *maker, const char *expression,
 /* Where a step writes the gradient of factor f: its slot, or the caller's tensor. */
 int mf_gradient_target(struct gradient_maker *maker, int f);
 
+/* ---- gradient_run.c ---- */
+
 /* A piece of the workspace, or a caller's tensor's first element (on the CPU). */
 struct gradient_run {
     const struct mf_plan *plan;
@@ -108,6 +115,8 @@ struct gradient_run {
     char *workspace;
 };
 void *mf_gradient_place(const struct gradient_run *run, int place);
+
+extern const struct solver mf_solver_gradient;
 
 /* ---- gradient_folds.c ---- */
 
@@ -119,7 +128,5 @@ mf_status mf_gradient_plan_log(struct gradient_maker *maker);
 mf_status mf_gradient_plan_winners(struct gradient_maker *maker);
 /* Adds every output's gradient to its winner's. */
 void mf_gradient_send(const struct gradient_run *run);
-
-extern const struct solver mf_solver_gradient;
 
 #endif

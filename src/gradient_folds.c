@@ -12,8 +12,9 @@
  *     da = E * sum(W * F), db = F * sum(W * E)
  *
  * That is right as long as r + c - out is not great: a factor that underflows is below 2^-126, its term's weight below
- * that times exp(r + c - out). Outputs with more than 40 take part with W = 0 and are left for the same in f64, which
- * can bear 600; what is left then gets its exact terms. Outputs of -inf have W = 0, so that nothing of them is NaN. */
+ * that times exp(r + c - out). (It is never below -log K.) Outputs with more than 40 take part with W = 0 and are left
+ * for the same in f64, which can bear 600; what is left then gets its exact terms. Outputs of -inf have W = 0, so that
+ * nothing of them is NaN. */
 #include "gradient.h"
 
 #include <stdio.h>
@@ -182,7 +183,7 @@ static mf_status plan_weights(struct gradient_maker *maker, int tier, int before
     const int out[] = {AT_SLOT + SLOT_WEIGHT, AT_SLOT + SLOT_LEFT};
     char taken[FACTORS_MOST][TEXT / 2] = {"", ""}, expression[3 * TEXT];
     for (int t = tier - (before != 0); t <= tier; t++)
-        snprintf(taken[t != tier], sizeof taken[0], "((f64(a)+b-c<=%s)&(abs(d)<=%s))", tiers[t].most_gap,
+        snprintf(taken[t != tier], sizeof taken[0], "((abs(f64(a)+b-c)<=%s)&(abs(d)<=%s))", tiers[t].most_gap,
                  tiers[t].most_given);
     snprintf(expression, sizeof expression, "where((c!=-inf)&%s%s%s,d*exp(f64(a)+b-c),0); (c!=-inf)&~%s", taken[0],
              before ? "&~" : "", taken[1], taken[0]);

@@ -146,8 +146,8 @@ static void send_one(const struct gradient_run *run, const int64_t *kept, int64_
     if (combine(data, x) == (data->kind == GRADIENT_MAX ? -INFINITY : INFINITY))
         return;
     const char *given = mf_gradient_place(run, AT_GIVEN);
-    const double d = load(data->given_type,
-                          given + at(&winners->given, winners, kept, reduced) * mf_dtypes[data->given_type].size);
+    const double d =
+        load(data->given_type, given + at(&winners->given, winners, kept, reduced) * mf_dtypes[data->given_type].size);
     for (int f = 0; f < data->argument.count; f++)
         if (data->wanted[f]) {
             double *sum = mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f);
@@ -171,8 +171,7 @@ void mf_gradient_send(const struct gradient_run *run)
     int64_t kept[MF_MAX_RANK] = {0};
     for (int f = 0; f < data->argument.count; f++)
         if (data->wanted[f])
-            memset(mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f), 0,
-                   (size_t)data->slot_bytes[SLOT_GRADIENT + f]);
+            memset(mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f), 0, (size_t)data->slot_bytes[SLOT_GRADIENT + f]);
     for (int64_t o = 0; o < winners->total; o++) {
         if (winner[o] >= 0)
             send_one(run, kept, winner[o]);

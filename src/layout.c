@@ -149,7 +149,7 @@ static mf_status add_inputs(const struct modes *modes, const DLTensor *inputs, c
         problem->map_uses[i] = uses_operand(&problem->program.map, i);
         MF_TRY(check_use(modes, problem, i, loop));
         MF_TRY(mf_tensor_layout(&inputs[i], what, mf_dtypes[problem->in_type[i]].size, stride, &problem->low[i],
-                             &problem->high[i]));
+                                &problem->high[i]));
         for (int d = 0; d < inputs[i].ndim; d++) {
             MF_TRY(add_dimension(&modes->input[i].term[d], stride[d], loop, problem->memory.in[i], &problem->in_base[i],
                                  i));
@@ -177,7 +177,7 @@ static mf_status add_outputs(const struct modes *modes, const DLTensor *outputs,
                                (long long)outputs[k].shape[d], what);
         int64_t *stride = problem->memory.out[k];
         MF_TRY(mf_tensor_layout(&outputs[k], what, item, stride, &problem->low[MF_MAX_INPUTS + k],
-                             &problem->high[MF_MAX_INPUTS + k]));
+                                &problem->high[MF_MAX_INPUTS + k]));
         for (int d = 0; d < outputs[k].ndim; d++)
             bytes[d] = outputs[k].shape[d] > 1 ? stride[d] * item : 0;
         if (mf_set_overlaps_itself(outputs[k].ndim, outputs[k].shape, bytes, item))

@@ -12,7 +12,7 @@ enum { A = ROWS * TERMS, B = TERMS * COLUMNS, O = ROWS * COLUMNS, FLOATS_BOUND =
 
 static double a64[A], b64[B], out64[O], given64[O], ga64[A], gb64[B];
 static float a32[A], b32[B], out32[O], given32[O], ga32[A], gb32[B], again32[A + B];
-static double exact_out[O], ga_exact[A], gb_exact[B], ga_bound[A], gb_bound[B];
+static double ga_exact[A], gb_exact[B], ga_bound[A], gb_bound[B];
 
 static void copy_to_doubles(void)
 {
@@ -35,12 +35,17 @@ static void fill(int set)
     copy_to_doubles();
 }
 
+/* A term in the type, which may overflow. */
+static double add(double x, double y, mf_type type)
+{
+    return type == MF_F32 && fabs(x + y) > (double)FLT_MAX ? copysign(INFINITY, x + y) : x + y;
+}
+
 /* The formula in double. An output's error moves all its terms: 1e-5 + 4 u max(|o|, |a| + |b|), times |d| times the
  * term's weight (f64: 1e-13); a term whose factors underflow has no more than 2^-60 of |d|. */
 static void compute(mf_type type)
 {
     const double unit = type == MF_F32 ? 0x1p-24 : 0x1p-53, floor = type == MF_F32 ? 1e-5 : 1e-13;
-    const double most_float = type == MF_F32 ? (double)FLT_MAX : INFINITY;
     memset(ga_exact, 0, sizeof ga_exact);
     memset(gb_exact, 0, sizeof gb_exact);
     memset(ga_bound, 0, sizeof ga_bound);
@@ -49,21 +54,18 @@ static void compute(mf_type type)
         for (int j = 0; j < COLUMNS; j++) {
             double most = -INFINITY, sum = 0, size = 0, d = given64[i * COLUMNS + j];
             for (int k = 0; k < TERMS; k++) {
-                double x = a64[i * TERMS + k], y = b64[k * COLUMNS + j];
-                if (most == most && !(x + y <= most)) { /* a NaN stays */
-                    most = x + y;
+                double x = a64[i * TERMS + k], y = b64[k * COLUMNS + j], term = add(x, y, type);
+                if (most == most && !(term <= most)) { /* a NaN stays */
+                    most = term;
                     size = fabs(x) + fabs(y);
                 }
             }
             for (int k = 0; k < TERMS; k++)
-                sum += exp(a64[i * TERMS + k] + b64[k * COLUMNS + j] - most);
-            double o = isfinite(most) ? most + log(sum) : most;
-            if (fabs(o) > most_float)
-                o = o > 0 ? INFINITY : -INFINITY;
-            exact_out[i * COLUMNS + j] = o;
+                sum += exp(add(a64[i * TERMS + k], b64[k * COLUMNS + j], type) - most);
+            const double o = isfinite(most) ? most + log(sum) : most;
             size = isfinite(o) ? fmax(fabs(o), isfinite(size) ? size : 0) : 0;
             for (int k = 0; k < TERMS && o != -INFINITY; k++) {
-                double p = exp(a64[i * TERMS + k] + b64[k * COLUMNS + j] - o);
+                double p = exp(add(a64[i * TERMS + k], b64[k * COLUMNS + j], type) - o);
                 double bound = fabs(d) * (p * (floor + FLOATS_BOUND * unit * size) + 0x1p-60);
                 ga_exact[i * TERMS + k] += d * p;
                 gb_exact[k * COLUMNS + j] += d * p;
