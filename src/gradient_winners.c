@@ -1,6 +1,7 @@
 /* Gradients of max and min: every output's gradient goes to its winner, the smallest index in the order as written,
- * which a fold with argmax or argmin finds. One step an output, in order, added in double; windows and diagonals are
- * places like others. An output that is the identity (-inf of max, inf of min) sends nothing. */
+ * which a fold with argmax or argmin finds, with the extreme itself. One step an output, in order, added in double;
+ * windows and diagonals are places like others. An output that is the identity (-inf of max, inf of min) sends nothing.
+ * Only a product needs its operands again. */
 #include "gradient.h"
 
 #include <math.h>
@@ -71,27 +72,32 @@ mf_status mf_gradient_plan_winners(struct gradient_maker *maker)
     const struct argument *argument = &data->argument;
     const char op = argument->op == OP_add ? '+' : argument->op == OP_sub ? '-' : '*';
     struct gradient_step *step = &data->step[0];
-    DLTensor inputs[MF_MAX_INPUTS];
-    char expression[32];
+    const char *extreme = data->kind == GRADIENT_MAX ? "max" : "min", *letters = maker->view[AT_OUTPUT].letters;
+    DLTensor inputs[MF_MAX_INPUTS], outputs[2];
+    char term[8], expression[48];
     if (maker->plan->device->api)
         return mf_fail(MF_ERROR_UNSUPPORTED, "gradients of max and min are for the CPU, not for %s",
                        maker->plan->device->name);
-    MF_TRY(mf_gradient_slot(maker, SLOT_WEIGHT, maker->view[AT_OUTPUT].letters, DT_i64));
+    MF_TRY(mf_gradient_slot(maker, SLOT_WEIGHT, letters, DT_i64));
+    MF_TRY(mf_gradient_slot(maker, SLOT_LEFT, letters, data->cls == CLS_F32 ? DT_f32 : DT_f64));
     find_places(maker);
     if (!data->winners.total)
         return MF_OK;
-    snprintf(expression, sizeof expression, argument->count == 1 ? "arg%s(%c)" : "arg%s(%c%c%c)",
-             data->kind == GRADIENT_MAX ? "max" : "min", 'a' + argument->operand[0], op,
+    snprintf(term, sizeof term, argument->count == 1 ? "%c" : "%c%c%c", 'a' + argument->operand[0], op,
              'a' + argument->operand[argument->count - 1]);
+    snprintf(expression, sizeof expression, "arg%s(%s);%s(%s)", extreme, term, extreme, term);
     for (int i = 0; i < data->input_count; i++) {
         inputs[i] = maker->view[i].tensor;
         step->in[i] = i;
     }
     step->input_count = data->input_count;
-    step->output_count = 1;
-    step->out[0] = AT_SLOT + SLOT_WEIGHT;
-    MF_TRY(mf_plan_create(maker->plan->device, maker->modes_text, expression, inputs,
-                          &maker->view[AT_SLOT + SLOT_WEIGHT].tensor, &maker->options, &step->plan));
+    step->output_count = 2;
+    for (int k = 0; k < 2; k++) {
+        step->out[k] = AT_SLOT + (k ? SLOT_LEFT : SLOT_WEIGHT);
+        outputs[k] = maker->view[step->out[k]].tensor;
+    }
+    MF_TRY(mf_plan_create(maker->plan->device, maker->modes_text, expression, inputs, outputs, &maker->options,
+                          &step->plan));
     data->step_count = 1;
     return MF_OK;
 }
@@ -104,55 +110,83 @@ static double load(enum dtype type, const char *from)
     return mf_value_convert(mf_dtypes[type].cls, CLS_F64, value).f64;
 }
 
-static int64_t at(const struct reach *reach, const struct winners *winners, const int64_t *kept, const int64_t *reduced)
+/* What sending needs, found once. */
+struct sending {
+    const struct gradient *data;
+    const char *operand[FACTORS_MOST], *given;
+    double *sum[FACTORS_MOST];
+    const int64_t *winner;
+    const void *extreme;
+};
+
+/* Elements to an output; reaches in the order of operands, sums, given. */
+enum { REACHES = 2 * FACTORS_MOST + 1 };
+struct positions {
+    int64_t at[REACHES];
+};
+
+static const struct reach *reach_of(const struct winners *winners, int r)
 {
-    int64_t sum = reach->base;
-    for (int d = 0; d < winners->rank; d++)
-        sum += reach->kept[d] * kept[d];
-    for (int r = 0; r < winners->reduced_count; r++)
-        sum += reach->reduced[r] * reduced[r];
+    return r < FACTORS_MOST  ? &winners->operand[r]
+           : r < REACHES - 1 ? &winners->sum[r - FACTORS_MOST]
+                             : &winners->given;
+}
+
+static int64_t to_winner(const struct winners *winners, int reach, int64_t winner)
+{
+    const int64_t *step = reach_of(winners, reach)->reduced;
+    if (winners->reduced_count == 1)
+        return winner * step[0];
+    int64_t sum = 0;
+    for (int r = winners->reduced_count - 1; r >= 0; winner /= winners->reduced_size[r--])
+        sum += winner % winners->reduced_size[r] * step[r];
     return sum;
 }
 
-/* The winner's value in the fold's class. */
-static double combine(const struct gradient *data, const double *x)
+/* The argument's derivative by factor f, at the winner. */
+static double slope(const struct sending *s, const struct positions *at, int f, int64_t winner)
 {
-    const double value = data->argument.op == OP_OPERAND ? x[0]
-                         : data->argument.op == OP_add   ? x[0] + x[1]
-                         : data->argument.op == OP_sub   ? x[0] - x[1]
-                                                         : x[0] * x[1];
-    return data->cls == CLS_F32 ? (double)(float)value : value;
+    const struct gradient *data = s->data;
+    if (data->argument.op != OP_mul)
+        return data->argument.op == OP_sub && f ? -1 : 1;
+    const enum dtype type = data->operand_type[!f];
+    return load(type, s->operand[!f] + (at->at[!f] + to_winner(&data->winners, !f, winner)) * mf_dtypes[type].size);
 }
 
-/* What the argument's derivative by factor f is. */
-static double slope(const struct gradient *data, const double *x, int f)
+static void send_one(const struct sending *s, const struct positions *at, int64_t o)
 {
-    return data->argument.op == OP_mul ? x[!f] : data->argument.op == OP_sub && f ? -1 : 1;
-}
-
-static void send_one(const struct gradient_run *run, const int64_t *kept, int64_t winner)
-{
-    const struct gradient *data = run->plan->data;
+    const struct gradient *data = s->data;
     const struct winners *winners = &data->winners;
-    int64_t reduced[MF_MAX_MODES];
-    double x[FACTORS_MOST] = {0, 0};
-    for (int r = winners->reduced_count - 1; r >= 0; winner /= winners->reduced_size[r--])
-        reduced[r] = winner % winners->reduced_size[r];
-    for (int f = 0; f < data->argument.count; f++) {
-        const char *operand = mf_gradient_place(run, AT_OPERAND + data->argument.operand[f]);
-        const enum dtype type = data->operand_type[f];
-        x[f] = load(type, operand + at(&winners->operand[f], winners, kept, reduced) * mf_dtypes[type].size);
-    }
-    if (combine(data, x) == (data->kind == GRADIENT_MAX ? -INFINITY : INFINITY))
+    const double extreme =
+        data->cls == CLS_F32 ? (double)((const float *)s->extreme)[o] : ((const double *)s->extreme)[o];
+    if (s->winner[o] < 0 || extreme == (data->kind == GRADIENT_MAX ? -INFINITY : INFINITY))
         return;
-    const char *given = mf_gradient_place(run, AT_GIVEN);
-    const double d =
-        load(data->given_type, given + at(&winners->given, winners, kept, reduced) * mf_dtypes[data->given_type].size);
+    const double d = load(data->given_type, s->given + at->at[REACHES - 1] * mf_dtypes[data->given_type].size);
     for (int f = 0; f < data->argument.count; f++)
-        if (data->wanted[f]) {
-            double *sum = mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f);
-            sum[at(&winners->sum[f], winners, kept, reduced)] += d * slope(data, x, f);
+        if (data->wanted[f])
+            s->sum[f][at->at[FACTORS_MOST + f] + to_winner(winners, FACTORS_MOST + f, s->winner[o])] +=
+                d * slope(s, at, f, s->winner[o]);
+}
+
+/* All outputs, in their order. */
+static void send_all(const struct sending *s)
+{
+    const struct winners *winners = &s->data->winners;
+    int64_t kept[MF_MAX_RANK] = {0};
+    struct positions at;
+    for (int r = 0; r < REACHES; r++)
+        at.at[r] = reach_of(winners, r)->base;
+    for (int64_t o = 0; o < winners->total; o++) {
+        send_one(s, &at, o);
+        for (int d = winners->rank - 1; d >= 0; d--) {
+            const int64_t back = ++kept[d] == winners->shape[d] ? winners->shape[d] : 0;
+            for (int r = 0; r < REACHES; r++)
+                at.at[r] += reach_of(winners, r)->kept[d] * (1 - back);
+            if (!back)
+                break;
+            kept[d] = 0;
         }
+    }
 }
 
 /* Every NaN that is stored is the same one. */
@@ -166,20 +200,18 @@ static void make_canonical(double *x, int64_t n)
 void mf_gradient_send(const struct gradient_run *run)
 {
     const struct gradient *data = run->plan->data;
-    const struct winners *winners = &data->winners;
-    const int64_t *winner = mf_gradient_place(run, AT_SLOT + SLOT_WEIGHT);
-    int64_t kept[MF_MAX_RANK] = {0};
-    for (int f = 0; f < data->argument.count; f++)
+    struct sending s = {.data = data,
+                        .given = mf_gradient_place(run, AT_GIVEN),
+                        .winner = mf_gradient_place(run, AT_SLOT + SLOT_WEIGHT),
+                        .extreme = mf_gradient_place(run, AT_SLOT + SLOT_LEFT)};
+    for (int f = 0; f < data->argument.count; f++) {
+        s.operand[f] = mf_gradient_place(run, AT_OPERAND + data->argument.operand[f]);
+        s.sum[f] = mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f);
         if (data->wanted[f])
-            memset(mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f), 0, (size_t)data->slot_bytes[SLOT_GRADIENT + f]);
-    for (int64_t o = 0; o < winners->total; o++) {
-        if (winner[o] >= 0)
-            send_one(run, kept, winner[o]);
-        for (int d = winners->rank - 1; d >= 0 && ++kept[d] == winners->shape[d]; d--)
-            kept[d] = 0;
+            memset(s.sum[f], 0, (size_t)data->slot_bytes[SLOT_GRADIENT + f]);
     }
+    send_all(&s);
     for (int f = 0; f < data->argument.count; f++)
         if (data->wanted[f])
-            make_canonical(mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f),
-                           data->slot_bytes[SLOT_GRADIENT + f] / (int64_t)sizeof(double));
+            make_canonical(s.sum[f], data->slot_bytes[SLOT_GRADIENT + f] / (int64_t)sizeof(double));
 }
