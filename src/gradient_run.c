@@ -66,7 +66,7 @@ static const char *deliver(const struct place_view *view, const int64_t *strides
             from = deliver(view, strides, from_type, to_type, d + 1, from, to + i * step);
         return from;
     }
-    if (from_type == to_type && step == item) {
+    if (n > 0 && from_type == to_type && step == item) {
         memcpy(to, from, (size_t)(n * item));
         return from + n * item;
     }
