@@ -3,9 +3,9 @@
  *     log Z = log of the sum over all paths of exp(the path's M summed) = a product of matrices over (logsumexp, +)
  *
  * as a tree: neighbours are multiplied in pairs, all pairs of a level in one call, and mf_plan_gradient goes back down.
- * The gradient of log Z by M[t, i, j] is the probability of that step. The same code with max instead of logsumexp finds
- * the most probable path, because gradients of max go to the winners: 1 for every step on it. Checked against the
- * forward, backward and Viterbi recursions in plain loops. In double: log Z is near the number of steps.
+ * The gradient of log Z by M[t, i, j] is the probability of that step. The same code with max instead of logsumexp
+ * finds the most probable path, because gradients of max go to the winners: 1 for every step on it. Checked against
+ * the forward, backward and Viterbi recursions in plain loops. In double: log Z is near the number of steps.
  * 11_crf_chain [STEPS [SEQUENCES]] (one sequence of 100,000 steps, then 50 of 1,000). One level in a shell:
  *     modefold run 'stik,stkj->stij' 'logsumexp(a+b)' even.npy odd.npy -o next.npy */
 #define _POSIX_C_SOURCE 199309L

@@ -1,10 +1,11 @@
 /* The cost of moving one distribution of weights to another: Sinkhorn's distance (Cuturi, "Sinkhorn distances", 2013),
  * in log space, where no kernel underflows. With costs C and potentials f, g, all divided by the smoothing epsilon,
  *
- *     f[i] = log p[i] - logsumexp over j of (g[j] - C[i, j])       g[j] = log q[j] - logsumexp over i of (f[i] - C[i, j])
+ *     f[i] = log p[i] - logsumexp over j of (g[j] - C[i, j])
+ *     g[j] = log q[j] - logsumexp over i of (f[i] - C[i, j])
  *
- * until they stand; what moves from i to j is exp(f[i] + g[j] - C[i, j]), the distance its sum with the costs. That sum's
- * gradient by the costs, as far as the plan stands still, is the plan itself: here from the gradient of a logsumexp.
+ * until they stand; what moves from i to j is exp(f[i] + g[j] - C[i, j]), the distance its sum with the costs. The moves
+ * are also p[i] times a gradient, of the first of these logsumexps by -C[i, j]: here by mf_plan_gradient.
  * Checked against plain loops in double. 12_sinkhorn [POINTS] (300). A half step in a shell:
  *     modefold run 'j,ij,i->i' 'c-logsumexp(a-b)' g.npy costs.npy logp.npy -o f.npy */
 #include <modefold.h>
@@ -78,7 +79,7 @@ static mf_status find_moves(mf_device *cpu, int64_t n, const float *log_p, const
     return status;
 }
 
-/* One half step in plain loops: x[i] = w[i] - log of the sum over j of exp(y[j] - C); step, next: from C[i, 0] to others. */
+/* One half step in plain loops: x[i] = w[i] - log of the sum over j of exp(y[j] - C), C at i * next + j * step. */
 static void half_step(int64_t n, const float *w, const float *cost, int64_t step, int64_t next, const double *y,
                       double *x)
 {

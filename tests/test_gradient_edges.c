@@ -72,7 +72,7 @@ static void test_places(void)
     static const float padded[5] = {100, 0, 1000, 0, 0};
     CHECK(backward("(2i+u-4)->i with u=2", "max(a)", &in, 1, &out, &given, &to) == MF_OK &&
           !memcmp(g, padded, sizeof g));
-    float m[2][2] = {{1, 9}, {9, 2}}, one, back = 7, gm[2][2];
+    float m[2][2] = {{1, 9}, {9, 2}}, one = 0, back = 7, gm[2][2];
     const int64_t ms[] = {2, 2};
     const DLTensor square = mf_tensor(m, MF_F32, 2, ms), scalar = mf_tensor(&one, MF_F32, 0, NULL),
                    seven = mf_tensor(&back, MF_F32, 0, NULL), to_square = mf_tensor(gm, MF_F32, 2, ms);
