@@ -4,7 +4,7 @@
  *     f[i] = log p[i] - logsumexp over j of (g[j] - C[i, j])
  *     g[j] = log q[j] - logsumexp over i of (f[i] - C[i, j])
  *
- * until they stand; what moves from i to j is exp(f[i] + g[j] - C[i, j]), the distance its sum with the costs. The moves
+ * until they stand; exp(f[i] + g[j] - C[i, j]) moves from i to j, the distance is the sum of that with C. The moves
  * are also p[i] times a gradient, of the first of these logsumexps by -C[i, j]: here by mf_plan_gradient.
  * Checked against plain loops in double. 12_sinkhorn [POINTS] (300). A half step in a shell:
  *     modefold run 'j,ij,i->i' 'c-logsumexp(a-b)' g.npy costs.npy logp.npy -o f.npy */

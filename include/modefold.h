@@ -264,7 +264,7 @@ MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *in
  * output (of short types more: it computes in f32 and f64), and what its folds need. Bits and errors:
  * docs/numerics.md, section 11.
  * Errors: those of mf_plan_create; MF_ERROR_UNSUPPORTED for other expressions, for windows and diagonals under sum,
- * mean and logsumexp, for more than 12 operands, and for max and min on GPUs; MF_ERROR_TYPE where something is no float.
+ * mean and logsumexp, for more than 12 operands, and for max and min on GPUs; MF_ERROR_TYPE where it is not of floats.
  * Aliasing: a gradient overlaps nothing else. */
 MF_API mf_status mf_plan_gradient(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                                   const DLTensor *output, const DLTensor *output_gradient, const DLTensor *gradients,
