@@ -244,6 +244,32 @@ MF_API mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs,
 MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *inputs, const DLTensor *outputs,
                                          void *stream);
 
+/* Plans the gradients of a fold: from the gradient d of some number L by the fold's output, those of L by its inputs.
+ * Everything up to output is as in mf_plan_create; the expression is one reducer,
+ *     sum  mean  logsumexp  max  min        of  x   x+y   x-y   x*y        where x and y are two of the operands,
+ * of floats. Modes that an operand has not are summed in its gradient.
+ *
+ * output_gradient  d: the output's shape, any float type and strides.
+ * gradients        one tensor for every operand, of the operand's shape, with a float type and strides of its own; one
+ *                  with dtype.bits = 0 (a zeroed DLTensor) is not wanted. At least one is.
+ * options          solver: "gradient" (the same as null), or "gradient-exact", which takes one exp for every term of a
+ *                  logsumexp.
+ *
+ * The plan is executed as every plan: inputs are the fold's operands in order, then its output as it was computed (read
+ * for logsumexp only, else it may be null), then d; outputs are the wanted gradients, in the operands' order.
+ *
+ * An output of -inf under logsumexp and max, or of inf under min, gives zero, whatever d is; so does an output none of
+ * whose elements takes part. max and min send d to the winner with the smallest index in the order as written. Nothing
+ * of the size of all terms is made; on the CPU a call allocates once at most about five times the bytes of operands and
+ * output (of short types more: it computes in f32 and f64), and what its folds need. Bits and errors:
+ * docs/numerics.md, section 11.
+ * Errors: those of mf_plan_create; MF_ERROR_UNSUPPORTED for other expressions, for windows and diagonals under sum,
+ * mean and logsumexp, for more than 12 operands, and for max and min on GPUs; MF_ERROR_TYPE where it is not of floats.
+ * Aliasing: a gradient overlaps nothing else. */
+MF_API mf_status mf_plan_gradient(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                                  const DLTensor *output, const DLTensor *output_gradient, const DLTensor *gradients,
+                                  const mf_options *options, mf_plan **plan);
+
 /* What the plan does and why, as text; valid as long as the plan. */
 MF_API const char *mf_plan_describe(const mf_plan *plan);
 

@@ -28,9 +28,8 @@ static int reads_memory(const struct mf_device *device, int memory)
     return own == CPU && memory == ROCM_HOST;
 }
 
-/* Type and memory of one tensor. */
-static mf_status find_type(const struct mf_device *device, const DLTensor *tensor, const char *what, int number,
-                           enum dtype *found)
+mf_status mf_tensor_type(const struct mf_device *device, const DLTensor *tensor, const char *what, int number,
+                         enum dtype *found)
 {
     DLDataType type = tensor->dtype;
     int t = mf_dtype_find(type), memory = mf_tensor_memory(tensor);
@@ -72,19 +71,19 @@ static int without_cast(const struct program *program, int node, enum dtype type
     return last->op == OP_CAST && last->dtype == type ? last->arg[0] : node;
 }
 
-static mf_status make_problem(mf_device *device, const struct modes *modes, const char *expression,
-                              const DLTensor *inputs, const DLTensor *outputs, uint32_t flags, struct problem *problem)
+mf_status mf_plan_parse(mf_device *device, const struct modes *modes, const char *expression, const DLTensor *inputs,
+                        const DLTensor *outputs, uint32_t flags, struct problem *problem)
 {
     problem->input_count = modes->input_count;
     MF_TRY(check_arguments(modes, inputs));
     for (int i = 0; i < modes->input_count; i++)
-        MF_TRY(find_type(device, &inputs[i], "operand", i, &problem->in_type[i]));
+        MF_TRY(mf_tensor_type(device, &inputs[i], "operand", i, &problem->in_type[i]));
     MF_TRY(parse_expression(device, expression, problem));
     for (int k = 0; k < problem->output_count; k++) {
         if (outputs[k].ndim < 0 || outputs[k].ndim > MF_MAX_RANK)
             return mf_fail(MF_ERROR_SHAPE, "output %d has %d dimensions and the most is %d", k, outputs[k].ndim,
                            MF_MAX_RANK);
-        MF_TRY(find_type(device, &outputs[k], "output", k, &problem->out_type[k]));
+        MF_TRY(mf_tensor_type(device, &outputs[k], "output", k, &problem->out_type[k]));
         problem->program.output[k] = without_cast(&problem->program, problem->program.output[k], problem->out_type[k]);
     }
     return mf_problem_make(modes, inputs, outputs, flags & MF_ORDER_AS_WRITTEN, problem);
@@ -132,7 +131,7 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
     return mf_fail(MF_ERROR_ARGUMENT, "there is no solver \"%.40s\"; there are%s", wanted, names);
 }
 
-static mf_status describe(struct mf_plan *plan, const char *modes, const char *expression)
+mf_status mf_plan_write(struct mf_plan *plan, const char *modes, const char *expression)
 {
     enum { SIZE = 2048 };
     const struct problem *problem = &plan->problem;
@@ -156,7 +155,7 @@ static mf_status describe(struct mf_plan *plan, const char *modes, const char *e
     return MF_OK;
 }
 
-static mf_status check_options(const mf_options *options)
+mf_status mf_options_check(const mf_options *options)
 {
     if (!options || (!(options->flags & ~(uint32_t)MF_ORDER_AS_WRITTEN) && options->threads >= 0))
         return MF_OK;
@@ -168,7 +167,7 @@ static mf_status check_options(const mf_options *options)
 static mf_status fill_plan(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                            const DLTensor *outputs, const mf_options *options, struct mf_plan *plan)
 {
-    MF_TRY(check_options(options));
+    MF_TRY(mf_options_check(options));
     struct modes *parsed = mf_alloc(sizeof *parsed);
     if (!parsed)
         return MF_ERROR_MEMORY;
@@ -179,11 +178,11 @@ static mf_status fill_plan(mf_device *device, const char *modes, const char *exp
     mf_status status = mf_modes_parse(modes, parsed);
     if (status == MF_OK)
         status =
-            make_problem(device, parsed, expression, inputs, outputs, options ? options->flags : 0, &plan->problem);
+            mf_plan_parse(device, parsed, expression, inputs, outputs, options ? options->flags : 0, &plan->problem);
     mf_free(parsed);
     MF_TRY(status);
     MF_TRY(choose_solver(plan, options ? options->solver : NULL));
-    return describe(plan, modes, expression);
+    return mf_plan_write(plan, modes, expression);
 }
 
 mf_status mf_plan_create(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,

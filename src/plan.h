@@ -57,6 +57,18 @@ struct given {
 };
 mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);
 
+/* ---- what makes a plan, for gradients too ---- */
+
+mf_status mf_options_check(const mf_options *options);
+/* Type and memory of one tensor; what, number: for errors. */
+mf_status mf_tensor_type(const struct mf_device *device, const DLTensor *tensor, const char *what, int number,
+                         enum dtype *found);
+/* The problem (zeroed by the caller), with everything checked that does not depend on pointers. */
+mf_status mf_plan_parse(mf_device *device, const struct modes *modes, const char *expression, const DLTensor *inputs,
+                        const DLTensor *outputs, uint32_t flags, struct problem *problem);
+/* The text for mf_plan_describe. */
+mf_status mf_plan_write(struct mf_plan *plan, const char *modes, const char *expression);
+
 /* One algorithm. */
 struct solver {
     const char *name;
