@@ -32,6 +32,7 @@ static inline int mf_power_below(int64_t n)
     return p;
 }
 
-extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_ordered, mf_gpu_rows, mf_gpu_tiles;
+extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_ordered, mf_gpu_rows, mf_gpu_tiles,
+    mf_gpu_contract, mf_gpu_contract_arg;
 
 #endif

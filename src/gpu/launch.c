@@ -162,6 +162,8 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
     mf_text_append(to, mf_text_common_cl);
     if (choice->fold)
         mf_text_append(to, choice->fold);
+    if (choice->functions.text)
+        mf_text_append(to, choice->functions.text);
     mf_text_append(to, choice->kernel);
 }
 
@@ -181,11 +183,13 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     struct gpu_text text = {NULL, 0, 0, 0};
     assemble(&plan->problem, choice, gpu, in_memory, &text);
     mf_status status =
-        text.failed || choice->macros.failed ? MF_ERROR_MEMORY : get_kernel(device, text.text, &gpu->kernel);
+        text.failed || choice->macros.failed || choice->functions.failed ? MF_ERROR_MEMORY : get_kernel(device, text.text, &gpu->kernel);
     mf_free(text.text);
     MF_TRY(status);
     if (choice->workspace_bytes)
         MF_TRY(device->api->alloc(device->gpu, choice->workspace_bytes, &gpu->workspace));
+    if (choice->table)
+        MF_TRY(device->api->copy(device->gpu, gpu->workspace, 0, (void *)(uintptr_t)choice->table, choice->table_bytes, 0));
     if (!in_memory)
         return MF_OK;
     MF_TRY(device->api->alloc(device->gpu, shape_bytes, &gpu->shape_memory));
@@ -207,6 +211,7 @@ mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
         status = make(plan, choice, gpu);
     }
     mf_free(choice->macros.text);
+    mf_free(choice->functions.text);
     return status;
 }
 

@@ -17,13 +17,17 @@ struct gpu_choice {
     int64_t blocks;
     int64_t own[GPU_OWN];    /* struct shape's p */
     int64_t workspace_bytes; /* 0: none */
-    struct gpu_text macros;  /* #define lines of its own */
+    const void *table; /* on the host: what the workspace begins with, or null */
+    int64_t table_bytes;
+    struct gpu_text macros;    /* #define lines of its own */
+    struct gpu_text functions; /* text of its own, before the kernel file's */
     char text[256];          /* its choices, for people */
 };
 
 struct gpu_plan;
 
-/* Compiles (or finds) the kernel, makes the workspace, fills plan->data. Takes over choice->macros. */
+/* Compiles (or finds) the kernel, makes the workspace, fills plan->data. Takes over choice->macros and
+ * choice->functions. */
 mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice);
 mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers);
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);

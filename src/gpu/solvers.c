@@ -2,5 +2,5 @@
 #include "form.h"
 
 const struct solver *const mf_gpu_solvers[] = {
-    &mf_gpu_map, &mf_gpu_ordered, &mf_gpu_columns, &mf_gpu_staged, &mf_gpu_rows, &mf_gpu_tiles, NULL,
+    &mf_gpu_map, &mf_gpu_ordered, &mf_gpu_contract, &mf_gpu_contract_arg, &mf_gpu_columns, &mf_gpu_staged, &mf_gpu_rows, &mf_gpu_tiles, NULL,
 };
