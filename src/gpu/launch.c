@@ -153,6 +153,10 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
         mf_text_append(to, vocabulary[i]);
     mf_text_add(to, "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n", choice->threads,
                 choice->vector, in_memory);
+    if (choice->beside)
+        mf_text_add(to, "#define LAUNCH_BOUNDS THREADS, %d\n", choice->beside);
+    else
+        mf_text_append(to, "#define LAUNCH_BOUNDS THREADS\n");
     if (choice->macros.text)
         mf_text_append(to, choice->macros.text);
     mf_text_append(to, mf_text_reducers_cl);

@@ -14,6 +14,7 @@ struct gpu_choice {
     const char *fold;                 /* text of kernels/fold.cl where it is used, or null */
     int threads, vector, vector_loop; /* elements read together, along this loop */
     int flat;                         /* vectors run over the loops' ends: only bases have to be aligned */
+    int beside;             /* blocks that a multiprocessor is to have room for, or 0 */
     int64_t blocks;
     int64_t own[GPU_OWN];    /* struct shape's p */
     int64_t workspace_bytes; /* 0: none */

@@ -84,7 +84,7 @@ static inline float fold_max_f32(float x, float y)
 #ifdef ONE_BLOCK
 #define KERNEL extern "C" __global__ __launch_bounds__(THREADS, 1)
 #else
-#define KERNEL extern "C" __global__ __launch_bounds__(THREADS)
+#define KERNEL extern "C" __global__ __launch_bounds__(LAUNCH_BOUNDS)
 #endif
 #define GLOBAL
 #define SHARED __shared__
