@@ -43,9 +43,10 @@ static void mark_between(const struct pool *pool, int root, const int node[FACTO
             mark_between(pool, pool->node[root].arg[k], node, used);
 }
 
-static void emit_factor(const struct problem *problem, const struct gpu_slots *slots, int f, int node,
-                        struct gpu_text *to)
+static void emit_factor(const struct problem *problem, const struct gpu_slots *slots,
+                        const struct gpu_contraction *contraction, int f, struct gpu_text *to)
 {
+    const int node = contraction->node[f];
     const struct pool *pool = &problem->program.map;
     char used[MAX_NODES] = {0}, operand[MF_MAX_INPUTS] = {0};
     mark_operands(pool, node, operand);
@@ -57,7 +58,7 @@ static void emit_factor(const struct problem *problem, const struct gpu_slots *s
     mf_text_add(to, "\ntypedef %s value_t_%c;\n", mf_class_type[pool->node[node].cls], side_name[f]);
     mf_text_add(to, "static inline value_t_%c factor_%c(struct raw r)\n{\n", side_name[f], side_name[f]);
     mf_emit_pool(problem, slots, pool, used, 'v', to);
-    mf_text_add(to, "    return v%d;\n}\n\n", node);
+    mf_text_add(to, "    return %sv%d;\n}\n\n", contraction->negate[f] ? "-" : "", node);
 }
 
 static void emit_term(const struct problem *problem, const struct gpu_slots *slots,
@@ -119,24 +120,76 @@ static void emit_argument(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    return s;\n}\n\n");
 }
 
+/* The greatest term, then the sum of 2^((term - greatest) log2 e). A state has either a number as m and s >= 1, or no
+ * term above -inf, or 0 and an s that is +inf or NaN. */
+static void emit_log(const struct reducer *reducer, struct gpu_text *to)
+{
+    const char *type = mf_class_type[reducer->cls], *cls = mf_class_name[reducer->cls];
+    const char *lowest = mf_emit_fold_identity(FOLD_MAX, reducer->cls);
+    mf_text_add(to,
+                "typedef struct {\n    %s m, s;\n} acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n    acc_t a;\n"
+                "    (void)number;\n    a.m = %s;\n    a.s = 0;\n    return a;\n}\n\n",
+                type, lowest);
+    mf_text_add(to,
+                "static inline void acc_second(acc_t *a) { a->m = a->m - a->m == 0 ? a->m : 0; }\n\n"
+                "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int second)\n{\n"
+                "    (void)number;\n    if (second)\n        a->s += EXP_BELOW_%s(x + y - a->m);\n"
+                "    else\n        a->m = fold_max_%s(a->m, x + y);\n}\n\n",
+                cls, cls);
+    mf_text_add(to,
+                "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                "    s.r0_m = a.s == 0 ? %s : a.m;\n    s.r0_s = a.s;\n    return s;\n}\n\n",
+                lowest);
+}
+
+/* Sums of products, and the logarithm that becomes of one. */
+static void emit_log_product(const struct reducer *reducer, struct gpu_text *to)
+{
+    const char *type = mf_class_type[reducer->cls], *cls = mf_class_name[reducer->cls];
+    mf_text_add(to,
+                "typedef %s acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n    return 0;\n}\n\n"
+                "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
+                "    (void)number;\n    (void)plain;\n    *a = mf_fma_%s(x, y, *a);\n}\n\n",
+                type, cls);
+    mf_text_add(to,
+                "static inline acc_t logarithm(acc_t s) { return mf_log_%s(s); }\n\n"
+                "static inline acc_t greater(acc_t a, acc_t b) { return fold_max_%s(a, b); }\n\n"
+                "static inline acc_t exponential(acc_t d) { return EXP_BELOW_%s(d); }\n\n"
+                "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                "    s.r0_m = a;\n    s.r0_s = 1;\n    return s;\n}\n\n"
+                "#define LOWEST %s\n",
+                cls, cls, cls, mf_emit_fold_identity(FOLD_MAX, reducer->cls));
+}
+
 void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *slots,
                          const struct gpu_contraction *contraction, struct gpu_text *to)
 {
+    const struct reducer *reducer = &problem->program.reducer[0];
     emit_loops(&contraction->loops, to);
+    mf_text_append(to, mf_text_terms_cl);
     for (int f = 0; f < FACTORS; f++)
-        emit_factor(problem, slots, f, contraction->node[f], to);
-    emit_term(problem, slots, contraction, to);
-    if (contraction->argument < 0)
-        emit_fold(&problem->program.reducer[0], to);
-    else
+        emit_factor(problem, slots, contraction, f, to);
+    switch (contraction->kind) {
+    case CONTRACT_FOLD:
+        emit_term(problem, slots, contraction, to);
+        emit_fold(reducer, to);
+        break;
+    case CONTRACT_ARGUMENT:
+        emit_term(problem, slots, contraction, to);
         emit_argument(problem, to);
+        break;
+    case CONTRACT_LOG:
+        emit_log(reducer, to);
+        break;
+    default:
+        emit_log_product(reducer, to);
+    }
 }
 
 void mf_emit_factors(const struct problem *problem, const struct gpu_contraction *contraction,
                      const struct contract_tile *tile, struct gpu_text *to)
 {
     const int positions[FACTORS] = {tile->rows, tile->columns}, own[FACTORS] = {tile->row_own, tile->column_own};
-    mf_text_append(to, mf_text_terms_cl);
     for (int f = 0; f < FACTORS; f++) {
         int size = (int)mf_cls_size(problem->program.map.node[contraction->node[f]].cls);
         int together = own[f] * size <= 16 ? own[f] : 16 / size;

@@ -25,11 +25,21 @@ struct gpu_choice {
     char text[256];          /* its choices, for people */
 };
 
-struct gpu_plan;
+/* A stage that is no kernel of ours: puts its work into the stream, as a launch does. */
+struct gpu_call {
+    const char *what; /* for people */
+    mf_status (*run)(const struct mf_plan *plan, const void *context, void *workspace, const struct pointers *pointers);
+    void (*forget)(void *context);
+    void *context;
+};
 
 /* Compiles (or finds) the kernel, makes the workspace, fills plan->data. Takes over choice->macros and
  * choice->functions. */
 mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice);
+/* A further stage of a plan that mf_gpu_make has made: launched after the others, with the first one's workspace (of
+ * its own it has none). If it fails, call's context is forgotten. */
+mf_status mf_gpu_add(struct mf_plan *plan, struct gpu_choice *choice);
+mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call);
 mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers);
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);
 void mf_gpu_forget(struct mf_plan *plan);
@@ -55,6 +65,6 @@ static inline int64_t mf_levels(int64_t tiles)
     return all;
 }
 
-extern const struct solver *const mf_gpu_solvers[];
+extern const struct solver *const mf_gpu_solvers[], *const mf_gpu_solvers_by_name[];
 
 #endif

@@ -41,6 +41,10 @@ static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
 #define fmodf fmod
 #define fabsf fabs
 
+/* e^x, x <= 0, of solvers that are asked for by name. */
+#define EXP_BELOW_f32(x) exp2((x) * 1.44269504f)
+#define EXP_BELOW_f64(x) exp_of_logarithm(x)
+
 #define KERNEL __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
 #define GLOBAL __global
 #define SHARED __local

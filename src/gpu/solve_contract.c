@@ -51,7 +51,8 @@ int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *
         !mf_factors_find(&problem->program.map, problem->program.reducer[0].arg[0], node))
         return 0;
     mf_factors_loops(problem, node, &c->loops);
-    if (!c->loops.count[0] || !c->loops.count[1])
+    if (!c->loops.count[0] || !c->loops.count[1] || mf_factors_positions(problem, &c->loops, 0) > INT32_MAX ||
+        mf_factors_positions(problem, &c->loops, 1) > INT32_MAX)
         return 0;
     if (c->loops.loop[0][c->loops.count[0] - 1] > c->loops.loop[1][c->loops.count[1] - 1]) {
         int swap = node[0];
@@ -105,14 +106,15 @@ static const struct contract_tile narrow_tiles[] = {
 static const struct contract_tile wide_tiles[] = {
     {128, 64, 8, 4, 16, 8}, {64, 64, 4, 4, 16, 8}, {32, 32, 4, 4, 16, 8}, {16, 16, 2, 2, 16, 8}};
 
-static int64_t blocks_of(const struct problem *problem, const struct gpu_contraction *c, const struct contract_tile *tile)
+int64_t mf_gpu_tile_blocks(const struct problem *problem, const struct gpu_contraction *c,
+                           const struct contract_tile *tile)
 {
     const int64_t rows = mf_factors_positions(problem, &c->loops, 0), columns = mf_factors_positions(problem, &c->loops, 1);
     return problem->kept_total / rows / columns * ((rows + tile->rows - 1) / tile->rows) *
            ((columns + tile->columns - 1) / tile->columns);
 }
 
-static int threads_of(const struct contract_tile *tile)
+int mf_gpu_tile_threads(const struct contract_tile *tile)
 {
     return tile->rows / tile->row_own * (tile->columns / tile->column_own);
 }
@@ -122,21 +124,37 @@ static int threads_of(const struct contract_tile *tile)
 static double cost_of(const struct problem *problem, const struct gpu_contraction *c, const struct contract_tile *tile,
                       int multiprocessors)
 {
-    const int64_t blocks = blocks_of(problem, c, tile), share = (blocks + multiprocessors - 1) / multiprocessors;
-    const double reads = 1.0 / tile->row_own + 1.0 / tile->column_own, warps = threads_of(tile) / 32.0 * (double)share;
+    const int64_t blocks = mf_gpu_tile_blocks(problem, c, tile), share = (blocks + multiprocessors - 1) / multiprocessors;
+    const double reads = 1.0 / tile->row_own + 1.0 / tile->column_own, warps = mf_gpu_tile_threads(tile) / 32.0 * (double)share;
     return (double)share * tile->rows * tile->columns * (1 + 1.5 * reads) * (warps < 8 ? 8 / warps : 1);
 }
 
-static const struct contract_tile *choose_tile(const struct problem *problem, const struct gpu_contraction *c,
-                                               int multiprocessors)
+/* Bytes of the wider factor's values. */
+static size_t value_bytes(const struct problem *problem, const struct gpu_contraction *c)
 {
-    const int wide = c->argument >= 0 || mf_cls_size(problem->program.reducer[0].cls) > 4;
-    const struct contract_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = tiles;
+    const size_t x = mf_cls_size(problem->program.map.node[c->node[0]].cls);
+    const size_t y = mf_cls_size(problem->program.map.node[c->node[1]].cls);
+    return x > y ? x : y;
+}
+
+const struct contract_tile *mf_gpu_choose_tile(const struct problem *problem, const struct gpu_contraction *c,
+                                               const struct contract_tile *within, int multiprocessors)
+{
+    const int wide = c->kind == CONTRACT_ARGUMENT || c->kind == CONTRACT_LOG ||
+                     mf_cls_size(problem->program.reducer[0].cls) > 4;
+    const int wide_values = value_bytes(problem, c) > 4; /* of the largest tile there is no room for them */
+    const struct contract_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
     const int count = (int)(wide ? sizeof wide_tiles / sizeof *wide_tiles : sizeof narrow_tiles / sizeof *narrow_tiles);
-    for (int i = 1; i < count; i++)
-        if (cost_of(problem, c, &tiles[i], multiprocessors) < cost_of(problem, c, best, multiprocessors))
+    double least = 0;
+    for (int i = wide && wide_values ? 1 : wide_values ? 2 : 0; i < count; i++) {
+        const double cost = cost_of(problem, c, &tiles[i], multiprocessors);
+        if ((!within || (tiles[i].rows <= within->rows && tiles[i].columns <= within->columns)) &&
+            (!best || cost < least)) {
             best = &tiles[i];
-    return best;
+            least = cost;
+        }
+    }
+    return best; /* the smallest tile lies within all others */
 }
 
 /* ---- the sequence of terms ---- */
@@ -198,84 +216,109 @@ static int64_t aligned(int64_t bytes)
 static int64_t choose_parts(const struct problem *problem, const struct gpu_contraction *c, const struct contract_tile *tile,
                             int multiprocessors)
 {
-    const int64_t blocks = blocks_of(problem, c, tile), most = problem->reduced_total / (8 * tile->step);
+    const int64_t blocks = mf_gpu_tile_blocks(problem, c, tile), most = problem->reduced_total / (8 * tile->step);
     int64_t parts = 2 * (int64_t)multiprocessors / blocks;
     return parts > most ? (most > 1 ? most : 1) : parts > 1 ? parts : 1;
 }
 
-static void add_macros(const struct problem *problem, const struct gpu_contraction *c, const struct contract_tile *tile,
-                       int levels, struct gpu_text *to)
+void mf_gpu_tile_macros(const struct problem *problem, const struct gpu_contraction *c,
+                        const struct contract_tile *tile, const struct contract_tile *flags, struct gpu_text *to)
 {
     mf_text_add(to,
                 "#define ROWS %d\n#define COLUMNS %d\n#define ROW_OWN %d\n#define COLUMN_OWN %d\n#define STEP %d\n"
-                "#define AT_ONCE %d\n#define IN_TREE %d\n#define LEVELS %d\n#define LOOKS_FOR_NANS %d\n",
-                tile->rows, tile->columns, tile->row_own, tile->column_own, tile->step, tile->at_once, c->in_tree,
-                levels, c->argument >= 0 && mf_cls_is_float(problem->program.reducer[0].cls));
+                "#define AT_ONCE %d\n#define LOOKS_FOR_NANS %d\n#define PASSES %d\n",
+                tile->rows, tile->columns, tile->row_own, tile->column_own, tile->step, tile->at_once,
+                c->kind == CONTRACT_ARGUMENT && mf_cls_is_float(problem->program.reducer[0].cls),
+                c->kind == CONTRACT_LOG ? 2 : 1);
+    if (flags)
+        mf_text_add(to, "#define FLAG_ROWS %d\n#define FLAG_COLUMNS %d\n", flags->rows, flags->columns);
 }
 
-static mf_status make_any(struct mf_plan *plan, struct gpu_contraction *c)
+/* The sequence of terms: its table and parts, and where they lie in the workspace. */
+static mf_status plan_terms(const struct problem *problem, const struct gpu_contraction *c,
+                            const struct contract_tile *tile, int64_t blocks, int64_t parts, struct gpu_choice *choice,
+                            int *levels)
+{
+    int64_t table_bytes = 0;
+    void *table = NULL;
+    if (c->in_tree) {
+        MF_TRY(make_table(problem->reduced_total, tile->step, parts > 1, &table, &parts, levels));
+        choice->own[4] = problem->reduced_total * (int64_t)sizeof(struct term);
+        table_bytes = choice->own[4] + parts * (int64_t)sizeof(struct part);
+    } else {
+        int64_t tiles = (problem->reduced_total + tile->step - 1) / tile->step;
+        choice->own[3] = (tiles + parts - 1) / parts * tile->step;
+        parts = (problem->reduced_total + choice->own[3] - 1) / choice->own[3];
+    }
+    choice->table = table;
+    choice->table_bytes = table_bytes;
+    choice->own[2] = parts;
+    choice->own[5] = aligned(table_bytes);
+    choice->own[6] = choice->own[5] + (parts > 1 ? blocks * parts * tile->rows * tile->columns *
+                                                       mf_emit_state_bytes(problem)
+                                                 : 0);
+    choice->workspace_bytes = parts > 1 ? choice->own[6] + blocks * (int64_t)sizeof(uint32_t) : table_bytes;
+    choice->blocks = blocks * parts;
+    return MF_OK;
+}
+
+void mf_gpu_place_tiles(const struct problem *problem, const struct gpu_contraction *c,
+                        const struct contract_tile *tile, struct gpu_choice *choice)
+{
+    const int64_t rows = mf_factors_positions(problem, &c->loops, 0);
+    const int64_t columns = mf_factors_positions(problem, &c->loops, 1);
+    choice->own[0] = (rows + tile->rows - 1) / tile->rows;
+    choice->own[1] = (columns + tile->columns - 1) / tile->columns;
+    choice->own[7] = rows * ((int64_t)1 << 32) + columns;
+}
+
+mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contraction *c,
+                                  const struct contract_tile *flags)
 {
     const struct problem *problem = &plan->problem;
     const int multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
-    const struct contract_tile *tile = choose_tile(problem, c, multiprocessors);
-    const int64_t rows = mf_factors_positions(problem, &c->loops, 0), columns = mf_factors_positions(problem, &c->loops, 1);
-    const int64_t blocks = blocks_of(problem, c, tile);
-    struct gpu_choice choice = {.kernel = mf_text_contract_cl, .threads = threads_of(tile), .vector = 1};
+    const struct contract_tile *tile = mf_gpu_choose_tile(problem, c, flags, multiprocessors);
+    struct gpu_choice choice = {.kernel = mf_text_contract_cl, .threads = mf_gpu_tile_threads(tile), .vector = 1};
     struct gpu_slots slots;
-    int64_t parts = choose_parts(problem, c, tile, multiprocessors), table_bytes = 0;
     int levels = 1;
-    void *table = NULL;
-    if (rows > INT32_MAX || columns > INT32_MAX)
-        return mf_fail(MF_ERROR_UNSUPPORTED, "%lld x %lld outputs are more than a contraction on a GPU can have",
-                       (long long)rows, (long long)columns);
-    if (c->in_tree) {
-        MF_TRY(make_table(problem->reduced_total, tile->step, parts > 1, &table, &parts, &levels));
-        table_bytes = problem->reduced_total * (int64_t)sizeof(struct term);
-        choice.own[4] = table_bytes;
-        table_bytes += parts * (int64_t)sizeof(struct part);
-    } else {
-        int64_t tiles = (problem->reduced_total + tile->step - 1) / tile->step;
-        choice.own[3] = (tiles + parts - 1) / parts * tile->step;
-        parts = (problem->reduced_total + choice.own[3] - 1) / choice.own[3];
-    }
-    choice.table = table;
-    choice.table_bytes = table_bytes;
-    choice.own[0] = (rows + tile->rows - 1) / tile->rows;
-    choice.own[1] = (columns + tile->columns - 1) / tile->columns;
-    choice.own[2] = parts;
-    choice.own[5] = aligned(table_bytes);
-    choice.own[6] = choice.own[5] + (parts > 1 ? blocks * parts * tile->rows * tile->columns * mf_emit_state_bytes(problem) : 0);
-    choice.own[7] = rows * ((int64_t)1 << 32) + columns;
-    choice.workspace_bytes = parts > 1 ? choice.own[6] + blocks * (int64_t)sizeof(uint32_t) : table_bytes;
-    choice.blocks = blocks * parts;
+    MF_TRY(plan_terms(problem, c, tile, mf_gpu_tile_blocks(problem, c, tile),
+                      flags ? 1 : choose_parts(problem, c, tile, multiprocessors), &choice, &levels));
+    mf_gpu_place_tiles(problem, c, tile, &choice);
     mf_emit_slots(problem, &slots);
-    add_macros(problem, c, tile, levels, &choice.macros);
+    mf_gpu_tile_macros(problem, c, tile, flags, &choice.macros);
+    mf_text_add(&choice.macros, "#define IN_TREE %d\n#define LEVELS %d\n#define FLAGGED %d\n", c->in_tree, levels,
+                flags != NULL);
     mf_emit_contraction(problem, &slots, c, &choice.functions);
     mf_emit_factors(problem, c, tile, &choice.functions);
+    mf_text_append(&choice.functions, mf_text_tile_cl);
     snprintf(choice.text, sizeof choice.text, "%lld x %lld outputs, %d x %d a block, %d x %d a thread, %lld part%s%s",
-             (long long)rows, (long long)columns, tile->rows, tile->columns, tile->row_own, tile->column_own,
-             (long long)parts, parts == 1 ? "" : "s", c->in_tree ? ", in the contract's order" : "");
-    mf_status status = mf_gpu_make(plan, &choice);
+             (long long)(choice.own[7] >> 32), (long long)(choice.own[7] & UINT32_MAX), tile->rows, tile->columns,
+             tile->row_own, tile->column_own, (long long)choice.own[2], choice.own[2] == 1 ? "" : "s",
+             c->in_tree ? ", in the contract's order" : flags ? ", where a block's flag is set" : "");
+    void *table = (void *)(uintptr_t)choice.table;
+    mf_status status = flags ? mf_gpu_add(plan, &choice) : mf_gpu_make(plan, &choice);
     mf_free(table);
     return status;
 }
 
 static mf_status make(struct mf_plan *plan)
 {
-    struct gpu_contraction c = {.argument = -1};
+    struct gpu_contraction c = {.kind = CONTRACT_FOLD};
     mf_gpu_contraction_fits(plan, &c);
     c.in_tree = is_ordered(&plan->problem.program.reducer[0]);
-    return make_any(plan, &c);
+    return mf_gpu_make_contraction(plan, &c, NULL);
 }
 
 /* Terms come as they are numbered: of equal ones the first stays. */
 static mf_status arg_make(struct mf_plan *plan)
 {
-    struct gpu_contraction c = {.argument = find_argument(&plan->problem.program)};
+    struct gpu_contraction c = {.kind = CONTRACT_ARGUMENT};
     plan->problem.memory = plan->problem.written;
     mf_gpu_contraction_fits(plan, &c);
-    return make_any(plan, &c);
+    return mf_gpu_make_contraction(plan, &c, NULL);
 }
+
+/* ---- solvers ---- */
 
 const struct solver mf_gpu_contract = {
     "contract",     "a product of two factors, folded: tiles of outputs in registers",

@@ -5,59 +5,26 @@
  * The sequence of terms is cut into runs, after which values are joined: IN_TREE the contract's chains and halving
  * tree, depth first, so that few values wait (src/term_order.c); else it is one run.
  *
- * p[0], p[1]: blocks along rows and columns; p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not
+ * p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not
  * IN_TREE); p[4], p[5], p[6]: bytes of the workspace before the table of parts, their states, their counters; before
- * them the table of terms. p[7]: rows * 2^32 + columns.
+ * them the table of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
+ * PASSES 2: the terms are read twice, for accumulate's 0 and 1, with acc_second between.
  * Cost of a term: one product, one fold, and 1/ROW_OWN + 1/COLUMN_OWN values from shared memory. */
-enum {
-    ROW_THREADS = ROWS / ROW_OWN,
-    COLUMN_THREADS = COLUMNS / COLUMN_OWN,
-    BESIDE = 8 /* blocks of rows that take the same columns one after the other, from the cache */
-};
-
 /* The values that wait for their right neighbours. */
 struct waiting {
     acc_t value[LEVELS][ROW_OWN][COLUMN_OWN];
 };
 
-/* One term of every output of the thread. */
-static inline void add_term(acc_t acc[ROW_OWN][COLUMN_OWN], SHARED_POINTER const value_t_x *x,
-                            SHARED_POINTER const value_t_y *y, int number, int plain)
-{
-    value_t_x row[ROW_OWN];
-    value_t_y column[COLUMN_OWN];
-    get_x(x, THREAD / COLUMN_THREADS, row);
-    get_y(y, THREAD % COLUMN_THREADS, column);
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++)
-            accumulate(&acc[i][j], row[i], column[j], number, plain);
-}
-
-/* Terms from ... to-1 of a tile. number: of the tile's first term. */
-static inline void add_run(acc_t acc[ROW_OWN][COLUMN_OWN], SHARED_POINTER const value_t_x *x,
-                           SHARED_POINTER const value_t_y *y, int from, int to, int number, int plain)
-{
-    int t = from;
-    NO_UNROLL
-    for (; t + AT_ONCE <= to; t += AT_ONCE)
-        UNROLL
-        for (int u = 0; u < AT_ONCE; u++)
-            add_term(acc, x + (t + u) * PITCH_x, y + (t + u) * PITCH_y, number + t + u, plain);
-    NO_UNROLL
-    for (; t < to; t++)
-        add_term(acc, x + t * PITCH_x, y + t * PITCH_y, number + t, plain);
-}
-
-static inline void start_run(acc_t acc[ROW_OWN][COLUMN_OWN], int number)
+#if PASSES > 1
+static inline void start_second(acc_t acc[ROW_OWN][COLUMN_OWN])
 {
     UNROLL
     for (int i = 0; i < ROW_OWN; i++)
         UNROLL
         for (int j = 0; j < COLUMN_OWN; j++)
-            acc[i][j] = acc_empty(number);
+            acc_second(&acc[i][j]);
 }
+#endif
 
 #if IN_TREE
 /* Joins the value at hand with those before it, as often as is said, and lets it wait. Returns how many wait then. */
@@ -81,27 +48,6 @@ static inline int end_run(acc_t acc[ROW_OWN][COLUMN_OWN], struct waiting *waitin
 }
 #endif
 
-/* Stores the thread's outputs, as far as they exist. first: of the block. */
-static inline void store_outputs(struct tensors T, shape_ptr S, int64_t batch, int64_t first_row, int64_t first_column,
-                                 acc_t acc[ROW_OWN][COLUMN_OWN])
-{
-    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
-    const struct target origin = move_target(S, no_target(), batch, 2);
-    struct target right[COLUMN_OWN];
-    UNROLL
-    for (int j = 0; j < COLUMN_OWN; j++)
-        right[j] = move_target(S, no_target(), first_column + own_position_y(THREAD % COLUMN_THREADS, j), 1);
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++) {
-        const int64_t m = first_row + own_position_x(THREAD / COLUMN_THREADS, i);
-        const struct target left = move_target(S, origin, m, 0);
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++)
-            if (m < rows && first_column + own_position_y(THREAD % COLUMN_THREADS, j) < columns)
-                finish_at(T, sum_of_targets(left, right[j]), acc_state(S, acc[i][j]), S->reduced_total);
-    }
-}
-
 /* The block that finishes last joins the parts' states of its outputs, in their order. */
 static inline struct state join_parts(GLOBAL const struct state *states, GLOBAL const struct part *table, int64_t parts)
 {
@@ -116,15 +62,15 @@ static inline struct state join_parts(GLOBAL const struct state *states, GLOBAL 
     return waiting[0];
 }
 
-static inline void store_parts(struct tensors T, shape_ptr S, int64_t batch, int64_t first_row, int64_t first_column,
-                               GLOBAL const struct state *states, GLOBAL const struct part *table)
+static inline void store_parts(struct tensors T, shape_ptr S, struct corner at, GLOBAL const struct state *states,
+                               GLOBAL const struct part *table)
 {
     const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
-    const struct target origin = move_target(S, no_target(), batch, 2);
+    const struct target origin = move_target(S, no_target(), at.batch, 2);
     NO_UNROLL
     for (int e = 0; e < ROW_OWN * COLUMN_OWN; e++) {
-        const int64_t m = first_row + own_position_x(THREAD / COLUMN_THREADS, e / COLUMN_OWN);
-        const int64_t n = first_column + own_position_y(THREAD % COLUMN_THREADS, e % COLUMN_OWN);
+        const int64_t m = at.row + own_position_x(THREAD / COLUMN_THREADS, e / COLUMN_OWN);
+        const int64_t n = at.column + own_position_y(THREAD % COLUMN_THREADS, e % COLUMN_OWN);
         if (m < rows && n < columns)
             finish_at(T, move_target(S, move_target(S, origin, m, 0), n, 1),
                       join_parts(states + e * THREADS + THREAD, table, S->p[2]), S->reduced_total);
@@ -142,12 +88,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED_POINTER value_t_y *const tile_y = (SHARED_POINTER value_t_y *)shared_y;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t parts = S->p[2], part = BLOCK % parts, block = BLOCK / parts, blocks = S->p[0] * S->p[1];
-    const int64_t batch = block / blocks, here = block - batch * blocks, band = here / (BESIDE * S->p[1]);
-    const int64_t height = S->p[0] - band * BESIDE < BESIDE ? S->p[0] - band * BESIDE : BESIDE;
-    const int64_t inside_band = here - band * BESIDE * S->p[1];
-    const int64_t first_row = (band * BESIDE + inside_band % height) * ROWS;
-    const int64_t first_column = inside_band / height * COLUMNS;
+    const int64_t parts = S->p[2], part = BLOCK % parts, block = BLOCK / parts;
+    const struct corner at = corner_of(S, block);
     GLOBAL const struct part *const table = (GLOBAL const struct part *)(workspace + S->p[4]);
 #if IN_TREE
     const terms_t terms = (terms_t)workspace;
@@ -158,51 +100,62 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const terms_t terms = 0;
     const int64_t first = part * S->p[3], end = first + S->p[3] < S->reduced_total ? first + S->p[3] : S->reduced_total;
 #endif
+#if FLAGGED
+    if (!((GLOBAL const int *)(workspace + S->p[4]))[flag_of(S, at)])
+        return;
+#endif
     struct raw raw_x[SLOTS_x], raw_y[SLOTS_y];
     acc_t acc[ROW_OWN][COLUMN_OWN];
-    find_spots_x(S, move_place(S, no_place(), batch, 2), first_row, S->p[7] >> 32, spots_x);
-    find_spots_y(S, move_place(S, no_place(), batch, 2), first_column, S->p[7] & 0xffffffff, spots_y);
+    find_spots_x(S, move_place(S, no_place(), at.batch, 2), at.row, S->p[7] >> 32, spots_x);
+    find_spots_y(S, move_place(S, no_place(), at.batch, 2), at.column, S->p[7] & 0xffffffff, spots_y);
     start_run(acc, (int)first);
     odd = 0;
     BARRIER();
-    load_x(T, S, terms, spots_x, first, end, raw_x);
-    load_y(T, S, terms, spots_y, first, end, raw_y);
     int phase = 0;
     NO_UNROLL
-    for (int64_t t = first; t < end; t += STEP) {
-        SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
-        SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
-        const int n = end - t < STEP ? (int)(end - t) : STEP;
-        const int not_finite = put_x(raw_x, x) | put_y(raw_y, y);
-        if (LOOKS_FOR_NANS && not_finite)
-            odd = 1;
-#if IN_TREE
-        if (THREAD < n)
-            runs[phase * STEP + THREAD] = terms[t + THREAD].run;
-#endif
-        BARRIER();
-        if (t + STEP < end) {
-            load_x(T, S, terms, spots_x, t + STEP, end, raw_x);
-            load_y(T, S, terms, spots_y, t + STEP, end, raw_y);
-        }
-#if IN_TREE
+    for (int pass = 0; pass < PASSES; pass++) {
+        load_x(T, S, terms, spots_x, first, end, raw_x);
+        load_y(T, S, terms, spots_y, first, end, raw_y);
         NO_UNROLL
-        for (int from = 0; from < n;) {
-            const int run = runs[phase * STEP + from], to = from + run / 16;
-            add_run(acc, x, y, from, to, (int)t, 1);
-            from = to;
-            if (run % 16) {
-                top = end_run(acc, &waiting, top, run % 16 - 1);
-                start_run(acc, 0);
-            }
-        }
-#else
-        if (LOOKS_FOR_NANS && odd)
-            add_run(acc, x, y, 0, n, (int)t, 0);
-        else
-            add_run(acc, x, y, 0, n, (int)t, 1);
+        for (int64_t t = first; t < end; t += STEP) {
+            SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
+            SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
+            const int n = end - t < STEP ? (int)(end - t) : STEP;
+            const int not_finite = put_x(raw_x, x) | put_y(raw_y, y);
+            if (LOOKS_FOR_NANS && not_finite)
+                odd = 1;
+#if IN_TREE
+            if (THREAD < n)
+                runs[phase * STEP + THREAD] = terms[t + THREAD].run;
 #endif
-        phase ^= 1;
+            BARRIER();
+            if (t + STEP < end) {
+                load_x(T, S, terms, spots_x, t + STEP, end, raw_x);
+                load_y(T, S, terms, spots_y, t + STEP, end, raw_y);
+            }
+#if IN_TREE
+            NO_UNROLL
+            for (int from = 0; from < n;) {
+                const int run = runs[phase * STEP + from], to = from + run / 16;
+                add_run(acc, x, y, from, to, (int)t, 1);
+                from = to;
+                if (run % 16) {
+                    top = end_run(acc, &waiting, top, run % 16 - 1);
+                    start_run(acc, 0);
+                }
+            }
+#else
+            if (PASSES > 1 ? pass == 0 : LOOKS_FOR_NANS && odd)
+                add_run(acc, x, y, 0, n, (int)t, 0);
+            else
+                add_run(acc, x, y, 0, n, (int)t, 1);
+#endif
+            phase ^= 1;
+        }
+#if PASSES > 1
+        if (pass == 0)
+            start_second(acc);
+#endif
     }
 #if IN_TREE
     UNROLL
@@ -212,7 +165,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             acc[i][j] = waiting.value[0][i][j];
 #endif
     if (parts == 1) {
-        store_outputs(T, S, batch, first_row, first_column, acc);
+        store_outputs(T, S, at, acc);
         return;
     }
     GLOBAL struct state *states = (GLOBAL struct state *)(workspace + S->p[5]) + block * parts * (ROWS * COLUMNS);
@@ -220,5 +173,5 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int e = 0; e < ROW_OWN * COLUMN_OWN; e++)
         states[part * (ROWS * COLUMNS) + e * THREADS + THREAD] = acc_state(S, acc[e / COLUMN_OWN][e % COLUMN_OWN]);
     if (last_to_arrive((GLOBAL uint32_t *)(workspace + S->p[6]) + block, parts, &flag))
-        store_parts(T, S, batch, first_row, first_column, states, table);
+        store_parts(T, S, at, states, table);
 }

@@ -86,3 +86,9 @@ static inline int64_t term_number(terms_t terms, int64_t t) { return terms[t].nu
 typedef int terms_t; /* one after the other */
 static inline int64_t term_number(terms_t terms, int64_t t) { return t; }
 #endif
+
+/* EXP_BELOW_f64: e^x for x <= 0, nothing below e^-708; else x, as an infinity or a NaN goes through. */
+static inline double exp_of_logarithm(double x)
+{
+    return x < -708 ? 0 : x <= 0 ? mf_exp_below_f64(x) : x;
+}
