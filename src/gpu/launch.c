@@ -219,22 +219,20 @@ static mf_status fill(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     return status;
 }
 
-mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
-{
-    plan->data = mf_calloc(sizeof(struct gpu_plan));
-    return fill(plan, choice, plan->data);
-}
-
-/* A stage after the last one; null without memory. */
+/* A stage after the last one, or the first; null without memory. */
 static struct gpu_plan *append_stage(struct mf_plan *plan)
 {
-    struct gpu_plan *last = plan->data;
-    while (last->next)
+    struct gpu_plan *last = plan->data, *stage = mf_calloc(sizeof *stage);
+    while (last && last->next)
         last = last->next;
-    return last->next = mf_calloc(sizeof *last);
+    if (last)
+        last->next = stage;
+    else
+        plan->data = stage;
+    return stage;
 }
 
-mf_status mf_gpu_add(struct mf_plan *plan, struct gpu_choice *choice)
+mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
 {
     return fill(plan, choice, append_stage(plan));
 }

@@ -33,12 +33,10 @@ struct gpu_call {
     void *context;
 };
 
-/* Compiles (or finds) the kernel, makes the workspace, fills plan->data. Takes over choice->macros and
- * choice->functions. */
+/* A stage of the plan, after those that it has: compiles (or finds) the kernel; the first one makes the workspace, which
+ * is for all. Fills plan->data. Takes over choice->macros and choice->functions. */
 mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice);
-/* A further stage of a plan that mf_gpu_make has made: launched after the others, with the first one's workspace (of
- * its own it has none). If it fails, call's context is forgotten. */
-mf_status mf_gpu_add(struct mf_plan *plan, struct gpu_choice *choice);
+/* The same of a call; where that fails, its context is forgotten. */
 mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call);
 mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers);
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);

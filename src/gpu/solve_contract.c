@@ -296,7 +296,7 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
              tile->row_own, tile->column_own, (long long)choice.own[2], choice.own[2] == 1 ? "" : "s",
              c->in_tree ? ", in the contract's order" : flags ? ", where a block's flag is set" : "");
     void *table = (void *)(uintptr_t)choice.table;
-    mf_status status = flags ? mf_gpu_add(plan, &choice) : mf_gpu_make(plan, &choice);
+    mf_status status = mf_gpu_make(plan, &choice);
     mf_free(table);
     return status;
 }
