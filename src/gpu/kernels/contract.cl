@@ -109,7 +109,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     find_spots_x(S, move_place(S, no_place(), at.batch, 2), at.row, S->p[7] >> 32, spots_x);
     find_spots_y(S, move_place(S, no_place(), at.batch, 2), at.column, S->p[7] & 0xffffffff, spots_y);
     start_run(acc, (int)first);
-    odd = 0;
+    if (THREAD == 0)
+        odd = 0;
     BARRIER();
     int phase = 0;
     NO_UNROLL

@@ -117,7 +117,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const struct corner at = corner_of(S, BLOCK);
     acc_t acc[ROW_OWN][COLUMN_OWN];
     start_run(acc, 0);
-    refused = 0;
+    if (THREAD == 0)
+        refused = 0;
     BARRIER();
 #if FROM_SUMS
     take_sums(S, at, workspace, acc);
