@@ -112,9 +112,10 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
     if (wanted && !*wanted)
         wanted = NULL;
     const struct solver *const *table = plan->device->api ? mf_gpu_solvers : mf_solvers;
+    const struct solver *const *by_name = plan->device->api ? mf_gpu_solvers_by_name : mf_solvers_by_name;
     const struct solver *solver = find_solver(plan, wanted, table);
-    if (!solver && wanted && !plan->device->api)
-        solver = find_solver(plan, wanted, mf_solvers_by_name);
+    if (!solver && wanted)
+        solver = find_solver(plan, wanted, by_name);
     if (solver && solver->applicable(plan)) {
         plan->solver = solver;
         return solver->plan ? solver->plan(plan) : MF_OK;
@@ -124,10 +125,9 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
     if (!wanted)
         return mf_fail(MF_ERROR_UNSUPPORTED, "operations given as callbacks run on the CPU, not on %s",
                        plan->device->name);
-    char names[128] = "";
+    char names[160] = "";
     append_names(table, names, sizeof names);
-    if (!plan->device->api)
-        append_names(mf_solvers_by_name, names, sizeof names);
+    append_names(by_name, names, sizeof names);
     return mf_fail(MF_ERROR_ARGUMENT, "there is no solver \"%.40s\"; there are%s", wanted, names);
 }
 

@@ -1,6 +1,6 @@
 /* Log-space products (solvers log-certified, log-exact) against plain double loops, on data where the unchecked trick
  * is right and on data where it is wrong; MODEFOLD_TABLE=1 prints the table of docs/numerics.md. */
-#include "check.h"
+#include "gpu_test.h"
 
 #include <float.h>
 #include <math.h>
@@ -42,18 +42,43 @@ static void compute(void)
         }
 }
 
+/* In memory of the device. */
+static mf_status execute(mf_device *device, const mf_plan *plan, const void *const *in, const int64_t *bytes, void *out)
+{
+    void *memory[3] = {NULL, NULL, NULL};
+    mf_status status = MF_OK;
+    for (int i = 0; i < 3 && status == MF_OK; i++)
+        status = mf_memory_create(device, bytes[i], &memory[i]);
+    for (int i = 0; i < 2 && status == MF_OK; i++)
+        status = mf_memory_write(device, memory[i], 0, in[i], bytes[i]);
+    if (status == MF_OK)
+        status = mf_plan_execute(plan, (const void *const *)memory, &memory[2], NULL);
+    if (status == MF_OK)
+        status = mf_memory_read(device, memory[2], 0, out, bytes[2]);
+    for (int i = 0; i < 3; i++)
+        mf_memory_destroy(device, memory[i]);
+    return status;
+}
+
+static DLTensor tensor_on(const mf_device *device, const void *data, mf_type type, const int64_t *shape)
+{
+    DLTensor tensor = mf_tensor(data, type, 2, shape);
+    tensor.device.device_type = (DLDeviceType)mf_device_kind(device);
+    return tensor;
+}
+
 static mf_status run(mf_device *device, const char *solver, mf_type type, const void *a, const void *b, void *out)
 {
-    const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
-    DLTensor in[2] = {mf_tensor(a, type, 2, as), mf_tensor(b, type, 2, bs)}, o = mf_tensor(out, type, 2, os);
+    const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS}, item = type == MF_F32 ? 4 : 8;
+    const int64_t bytes[] = {ROWS * TERMS * item, TERMS * COLUMNS * item, ROWS * COLUMNS * item};
+    const void *from[] = {a, b};
+    DLTensor in[2] = {tensor_on(device, a, type, as), tensor_on(device, b, type, bs)};
+    DLTensor o = tensor_on(device, out, type, os);
     mf_options options = {solver, 0, 0};
     mf_plan *plan = NULL;
     mf_status status = mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &options, &plan);
-    if (status == MF_OK) {
-        const void *from[] = {a, b};
-        void *to[] = {out};
-        status = mf_plan_execute(plan, from, to, NULL);
-    }
+    if (status == MF_OK)
+        status = execute(device, plan, from, bytes, out);
     mf_plan_destroy(plan);
     return status;
 }
@@ -76,10 +101,12 @@ static int count_wrong(mf_type type, double *worst)
     return wrong;
 }
 
-static void test_sets(mf_device *device)
+static void test_sets(mf_device *device, int on_gpu)
 {
     static const char *const solvers[] = {"log-certified", "log-exact", "log-fast"};
     int fast_is_wrong = 0, table = getenv("MODEFOLD_TABLE") != NULL;
+    if (table)
+        printf("on a %s\n", on_gpu ? "GPU" : "processor");
     for (int set = 0; set < SETS; set++) {
         fill(set);
         compute();
@@ -87,8 +114,9 @@ static void test_sets(mf_device *device)
             for (int t = 0; t < 2; t++) {
                 mf_type type = t ? MF_F64 : MF_F32;
                 double worst;
-                CHECK(run(device, solvers[s], type, t ? (void *)a64 : a32, t ? (void *)b64 : b32,
-                          t ? (void *)out64 : out32) == MF_OK);
+                CHECK_MSG(run(device, solvers[s], type, t ? (void *)a64 : a32, t ? (void *)b64 : b32,
+                              t ? (void *)out64 : out32) == MF_OK,
+                          "%s", mf_error());
                 int wrong = count_wrong(type, &worst);
                 if (s < 2)
                     CHECK_MSG(!wrong, "%s, %s, %s: %d of %d outputs are wrong, at worst %g bounds", set_names[set],
@@ -161,8 +189,8 @@ static void test_repeats(void)
 static void test_choice(mf_device *device)
 {
     const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
-    DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
-             o = mf_tensor(out32, MF_F32, 2, os);
+    DLTensor in[2] = {tensor_on(device, a32, MF_F32, as), tensor_on(device, b32, MF_F32, bs)};
+    DLTensor o = tensor_on(device, out32, MF_F32, os);
     mf_options options = {"log-certified", 0, 0};
     mf_plan *plan = NULL;
     CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, NULL, &plan) == MF_OK);
@@ -173,15 +201,25 @@ static void test_choice(mf_device *device)
     CHECK(mf_plan_create(device, "ik,kj->ij", "max(a+b)", in, &o, &options, &plan) == MF_ERROR_UNSUPPORTED);
 }
 
-int main(void)
+/* On "cpu", and on a GPU: the argument, or opencl:0. */
+int main(int argc, char **argv)
 {
-    mf_device *device = NULL;
-    if (CHECK(mf_device_open("cpu", &device) == MF_OK)) {
-        test_sets(device);
+    const char *const names[] = {"cpu", argc > 1 ? argv[1] : "opencl:0"};
+    gpu_test_environment("off");
+    for (int d = 0; d < 2; d++) {
+        mf_device *device = NULL;
+        mf_status status = mf_device_open(names[d], &device);
+        if (d && status != MF_OK) {
+            check_skip(names[d], mf_error());
+            continue;
+        }
+        if (!CHECK(status == MF_OK))
+            continue;
+        test_sets(device, d > 0);
         test_special(device);
-        test_repeats();
         test_choice(device);
         mf_device_close(device);
     }
+    test_repeats();
     return check_done("test_logspace");
 }

@@ -34,10 +34,8 @@ int mf_emit_is_ordered(const struct problem *problem)
     return 0;
 }
 
-static const char *fold_identity(enum fold fold, enum cls cls);
-
 /* fold_min and fold_max: kernels/reducers.cl. */
-static const char *fold_function(enum fold fold)
+const char *mf_emit_fold_function(enum fold fold)
 {
     static const char *const names[FOLD_COUNT] = {
         [FOLD_SUM] = "mf_add", [FOLD_PROD] = "mf_mul", [FOLD_MIN] = "fold_min", [FOLD_MAX] = "fold_max",
@@ -65,11 +63,11 @@ static const char *lane_identity(const struct problem *problem, int r)
     if (mf_emit_is_narrow(problem, r) && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX))
         return reducer->fold == FOLD_MIN ? "INT32_MAX" : "INT32_MIN";
     return mf_emit_is_narrow(problem, r) && reducer->fold == FOLD_AND ? "-1"
-                                                                      : fold_identity(reducer->fold, reducer->cls);
+                                                                      : mf_emit_fold_identity(reducer->fold, reducer->cls);
 }
 
 /* The neutral value of a fold as text: the states of no elements. */
-static const char *fold_identity(enum fold fold, enum cls cls)
+const char *mf_emit_fold_identity(enum fold fold, enum cls cls)
 {
     static const char *const infinity[2][2] = {
         {"mf_bits_f32(0x7f800000u)", "mf_bits_f32(0xff800000u)"},
@@ -149,7 +147,7 @@ static void emit_empty(const struct reducer *reducer, int r, const char *identit
     else if (reducer->kind == RED_USER)
         mf_text_add(to, "    s.r%d = user%d_identity();\n", r, r);
     else if (reducer->kind == RED_LSE)
-        mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, fold_identity(FOLD_MAX, reducer->cls), r);
+        mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r);
     else
         mf_text_add(to, "    s.r%d = 0;\n    s.r%d_at = -1;\n", r, r);
 }
@@ -159,7 +157,7 @@ static void emit_identity(const struct problem *problem, struct gpu_text *to)
     const struct program *program = &problem->program;
     mf_text_append(to, "static inline struct state state_identity(void)\n{\n    struct state s;\n");
     for (int r = 0; r < program->reducer_count; r++)
-        emit_empty(&program->reducer[r], r, fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
+        emit_empty(&program->reducer[r], r, mf_emit_fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
     if (mf_emit_has_count(problem) || !program->reducer_count)
         mf_text_append(to, "    s.n = 0;\n");
     if (mf_emit_has_kind(problem, RED_USER))
@@ -220,7 +218,7 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         if (reducer->fold == FOLD_ANY)
             mf_text_add(to, "    s->r%d = present && x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
         else
-            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r, fold_function(reducer->fold),
+            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r, mf_emit_fold_function(reducer->fold),
                         mf_emit_is_narrow(problem, r) ? "i32" : cls, r, r, lane_identity(problem, r));
         break;
     case RED_MOMENTS:
@@ -234,7 +232,7 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         break;
     case RED_LSE:
         mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n", r, cls, r, r,
-                    fold_identity(FOLD_MAX, reducer->cls));
+                    mf_emit_fold_identity(FOLD_MAX, reducer->cls));
         break;
     case RED_USER:
         if (!reducer->user->recipe->ordered)
@@ -321,7 +319,7 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
                             field[i].name, field[i].name);
             else if (mf_emit_is_narrow(problem, r))
                 mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
-                            fold_identity(problem->program.reducer[r].fold, CLS_I64));
+                            mf_emit_fold_identity(problem->program.reducer[r].fold, CLS_I64));
             else
                 mf_text_add(to, "    s.%s = l.%s;\n", field[i].name, field[i].name);
     }
@@ -336,7 +334,7 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
     switch (reducer->kind) {
     case RED_FOLD:
-        mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, fold_function(reducer->fold), cls, r, r);
+        mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, mf_emit_fold_function(reducer->fold), cls, r, r);
         break;
     case RED_MOMENTS:
         mf_text_add(

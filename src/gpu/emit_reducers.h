@@ -17,6 +17,10 @@ int mf_emit_keeps_order(const struct reducer *reducer);
 /* Whether a lane of this reducer is an int, and its element an operand as it is. */
 int mf_emit_is_narrow(const struct problem *problem, int r);
 
+/* What combines two states of a fold, without its class's suffix, and the neutral value as text. */
+const char *mf_emit_fold_function(enum fold fold);
+const char *mf_emit_fold_identity(enum fold fold, enum cls cls);
+
 /* emit.c: the nodes that a root needs, and a pool's used nodes as constants. problem and slots are null in a step of a
  * user's operation. */
 void mf_emit_mark(const struct pool *pool, int node, char *used);

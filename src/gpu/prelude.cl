@@ -53,6 +53,10 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define fmodf fmod
 #define fabsf fabs
 
+/* e^x, x <= 0, of solvers that are asked for by name. */
+#define EXP_BELOW_f32(x) exp2((x) * 1.44269504f)
+#define EXP_BELOW_f64(x) exp_of_logarithm(x)
+
 #if SUB_GROUPS
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
 #pragma OPENCL EXTENSION cl_intel_required_subgroup_size : enable

@@ -80,11 +80,22 @@ static inline float fold_max_f32(float x, float y)
     return x;
 }
 
+/* e^x, x <= 0, of solvers that are asked for by name: 2^(x log2 e), the power at most 2^-22 off, relatively; subnormal
+ * results are 0. */
+#define EXP_BELOW_f32(x) power_of_two((x) * 1.44269504f)
+#define EXP_BELOW_f64(x) exp_of_logarithm(x)
+static inline float power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
 /* The compiler may want so few registers for many blocks that it has to spill: nvrtc.c then compiles again, without. */
 #ifdef ONE_BLOCK
 #define KERNEL extern "C" __global__ __launch_bounds__(THREADS, 1)
 #else
-#define KERNEL extern "C" __global__ __launch_bounds__(THREADS)
+#define KERNEL extern "C" __global__ __launch_bounds__(LAUNCH_BOUNDS)
 #endif
 #define GLOBAL
 #define SHARED __shared__

@@ -216,10 +216,9 @@ static inline struct raw one_of_vector(struct raws v, int i)
     return r;
 }
 
-/* Computes and stores output o of these states; count elements took part, unless the state says how many. */
-static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struct state s, int64_t count)
+/* Computes and stores the output there of these states; count elements took part, unless the state says how many. */
+static inline void finish_at(struct tensors t, struct target at, struct state s, int64_t count)
 {
-    struct target at = kept_target(S, o);
     struct raw_finish r;
 #define X(s) r.x##s = t.in##s[at.f##s];
     FOR_FINISH_INPUTS(X)
@@ -232,4 +231,26 @@ static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struc
 #define X(k) t.out##k[at.o##k] = y.y##k;
     FOR_OUTPUTS(X)
 #undef X
+}
+
+/* The same of output number o. */
+static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struct state s, int64_t count)
+{
+    finish_at(t, kept_target(S, o), s, count);
+}
+
+/* Whether this block is the last of `blocks` to arrive at the counter, which is then 0 again. What any of them wrote
+ * before is then there for it to read. flag: one int of shared memory. */
+static inline int last_to_arrive(GLOBAL uint32_t *counter, int64_t blocks, SHARED_POINTER int *flag)
+{
+    FENCE();
+    BARRIER();
+    if (THREAD == 0) {
+        *flag = COUNT_UP(counter) == (uint32_t)(blocks - 1);
+        if (*flag)
+            *counter = 0;
+    }
+    BARRIER();
+    FENCE();
+    return *flag;
 }

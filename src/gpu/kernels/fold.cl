@@ -234,19 +234,3 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
     }
     return states;
 }
-
-/* Whether this block is the last of `blocks` to arrive at the counter, which is then 0 again. What any of them wrote
- * before is then there for it to read. flag: one int of shared memory. */
-static inline int last_to_arrive(GLOBAL uint32_t *counter, int64_t blocks, SHARED_POINTER int *flag)
-{
-    FENCE();
-    BARRIER();
-    if (THREAD == 0) {
-        *flag = COUNT_UP(counter) == (uint32_t)(blocks - 1);
-        if (*flag)
-            *counter = 0;
-    }
-    BARRIER();
-    FENCE();
-    return *flag;
-}
