@@ -285,8 +285,9 @@ static int read_option(struct reader *r)
         r->line->threads = (int)n;
     } else if (!strcmp(key, "solver") && !is_number) {
         snprintf(r->line->solver, sizeof r->line->solver, "%s", value);
-    } else if (!strcmp(key, "order") && !is_number && (!strcmp(value, "written") || !strcmp(value, "memory"))) {
-        r->line->as_written = value[0] == 'w';
+    } else if (!strcmp(key, "order") && !is_number &&
+               (!strcmp(value, "written") || !strcmp(value, "memory") || !strcmp(value, "contract"))) {
+        r->line->order = value[0] == 'w' ? MF_ORDER_AS_WRITTEN : value[0] == 'c' ? MF_ORDER_CONTRACT : 0;
     } else if (!strcmp(key, "data") && !is_number) {
         int kind = 0;
         while (kind < VALUES_COUNT && strcmp(value, values_kind_names[kind]) != 0)
@@ -461,8 +462,8 @@ char *problem_print(const struct problem_line *line, char *text, size_t size)
     for (int k = 0; k < line->output_count; k++)
         put_tensor(&w, line, MF_MAX_INPUTS + k);
     put(&w, "| seed=%" PRIu64 " data=%s", line->seed, values_kind_names[line->data]);
-    if (line->as_written)
-        put(&w, " order=written");
+    if (line->order)
+        put(&w, " order=%s", line->order & MF_ORDER_AS_WRITTEN ? "written" : "contract");
     if (line->threads)
         put(&w, " threads=%d", line->threads);
     if (line->solver[0])

@@ -216,13 +216,16 @@ MF_API mf_status mf_fold_type(mf_device *device, const char *expression, int inp
 typedef struct mf_plan mf_plan;
 
 enum {
-    MF_ORDER_AS_WRITTEN = 1 /* number the reduced elements in the order of the modes string, not of memory */
+    MF_ORDER_AS_WRITTEN = 1, /* number the reduced elements in the order of the modes string, not of memory */
+    MF_ORDER_CONTRACT = 2    /* the bits of docs/numerics.md, section 3, for log-space products too. Else the CPU takes
+                                solver log-certified for logsumexp(a+b) over larger products: faster, as good (section
+                                10), the same from run to run, but not on every instruction set and device */
 };
 
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "outer" ...; null: the first that fits, or MODEFOLD_SOLVER's */
-    uint32_t flags;     /* MF_ORDER_AS_WRITTEN; others are MF_ERROR_ARGUMENT */
+    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT; others are MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */
 } mf_options;
 
@@ -275,6 +278,18 @@ MF_API const char *mf_plan_describe(const mf_plan *plan);
 
 /* The name of the plan's solver. */
 MF_API const char *mf_plan_solver(const mf_plan *plan);
+
+/* How the outputs of a log-space product were computed, or their gradients (docs/numerics.md, sections 10 and 11). */
+typedef enum mf_tier {
+    MF_TIER_CERTIFIED = 0, /* from a product of exponentials that was found good */
+    MF_TIER_WIDE = 1,      /* gradients of f32: the same in f64, where f32 was not good */
+    MF_TIER_EXACT = 2,     /* with one exp a term */
+    MF_TIER_UNCHECKED = 3  /* by solver log-fast, which does not look */
+} mf_tier;
+
+/* How many outputs all executions of the plan have computed in this way so far; 0 for plans that do not count: those of
+ * other solvers, and of folds on GPUs. */
+MF_API int64_t mf_plan_tier_count(const mf_plan *plan, mf_tier tier);
 
 /* Frees a plan. Null is fine. */
 MF_API void mf_plan_destroy(mf_plan *plan);

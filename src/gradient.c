@@ -398,7 +398,7 @@ static mf_status take_fold(struct gradient_maker *maker, const char *expression,
     if (status == MF_OK)
         status = mf_modes_sizes(maker->modes, inputs, output, maker->size);
     maker->reduced_total = fold->reduced_total;
-    maker->kept_total = fold->kept_total;
+    maker->kept_total = maker->data->outputs = fold->kept_total;
     mf_free(fold);
     return status;
 }

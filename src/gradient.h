@@ -67,6 +67,7 @@ struct gradient {
     enum cls cls;
     int wanted[FACTORS_MOST], output[FACTORS_MOST]; /* output: which of the plan's */
     int input_count;                                /* the fold's operands */
+    int64_t outputs;
     int step_count;
     struct gradient_step step[GRADIENT_STEPS];
     int64_t slot_bytes[SLOTS], slot_at[SLOTS], workspace_bytes;

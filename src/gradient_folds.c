@@ -219,6 +219,7 @@ mf_status mf_gradient_plan_log(struct gradient_maker *maker)
 {
     struct gradient *data = maker->data;
     const int products = !maker->exact && is_product(maker), first = data->cls == CLS_F32 ? 0 : 1;
+    MF_TRY(mf_plan_start_tiers(maker->plan));
     for (int f = 0; f < data->argument.count; f++)
         if (data->wanted[f]) {
             data->slot_type[f] = data->cls == CLS_F32 ? DT_f32 : DT_f64;

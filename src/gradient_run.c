@@ -75,15 +75,32 @@ static const char *deliver(const struct place_view *view, const int64_t *strides
     return from;
 }
 
-static mf_status run_all(const struct gradient_run *run)
+/* The steps, up to the first for which nothing is left; counts which outputs took which tier. */
+static mf_status run_steps(const struct gradient_run *run)
 {
     const struct gradient *data = run->plan->data;
     const int64_t *left = (const int64_t *)(const void *)(run->workspace + data->slot_at[SLOT_COUNT]);
+    int64_t before = data->outputs;
+    mf_tier tier = MF_TIER_CERTIFIED;
     for (int s = 0; s < data->step_count; s++) {
         if (data->step[s].if_left && !*left)
             break;
         MF_TRY(run_step(run, &data->step[s]));
+        if (data->step[s].out[0] != AT_SLOT + SLOT_COUNT)
+            continue;
+        mf_plan_count_tier(run->plan, tier, before - *left);
+        tier = MF_TIER_WIDE;
+        before = *left;
     }
+    if (run->plan->tiers)
+        mf_plan_count_tier(run->plan, MF_TIER_EXACT, before);
+    return MF_OK;
+}
+
+static mf_status run_all(const struct gradient_run *run)
+{
+    const struct gradient *data = run->plan->data;
+    MF_TRY(run_steps(run));
     if (mf_gradient_has_winners(data))
         mf_gradient_send(run);
     for (int f = 0; f < data->argument.count; f++)

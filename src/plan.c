@@ -105,7 +105,15 @@ static void append_names(const struct solver *const *table, char *names, size_t 
         snprintf(names + strlen(names), size - strlen(names), " %s", (*s)->name);
 }
 
-static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
+/* The library's own choice. */
+static const struct solver *choose_freely(const struct mf_plan *plan, const struct solver *const *table, uint32_t flags)
+{
+    if (!plan->device->api && !(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan))
+        return &mf_solver_log_certified;
+    return find_solver(plan, NULL, table);
+}
+
+static mf_status choose_solver(struct mf_plan *plan, const char *wanted, uint32_t flags)
 {
     if (!wanted || !*wanted)
         wanted = getenv("MODEFOLD_SOLVER");
@@ -113,7 +121,7 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
         wanted = NULL;
     const struct solver *const *table = plan->device->api ? mf_gpu_solvers : mf_solvers;
     const struct solver *const *by_name = plan->device->api ? mf_gpu_solvers_by_name : mf_solvers_by_name;
-    const struct solver *solver = find_solver(plan, wanted, table);
+    const struct solver *solver = wanted ? find_solver(plan, wanted, table) : choose_freely(plan, table, flags);
     if (!solver && wanted)
         solver = find_solver(plan, wanted, by_name);
     if (solver && solver->applicable(plan)) {
@@ -157,10 +165,12 @@ mf_status mf_plan_write(struct mf_plan *plan, const char *modes, const char *exp
 
 mf_status mf_options_check(const mf_options *options)
 {
-    if (!options || (!(options->flags & ~(uint32_t)MF_ORDER_AS_WRITTEN) && options->threads >= 0))
+    const uint32_t known = MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT;
+    if (!options || (!(options->flags & ~known) && options->threads >= 0))
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
-                   "the options have flags 0x%x and %d threads; the flag is MF_ORDER_AS_WRITTEN, threads are 0 or more",
+                   "the options have flags 0x%x and %d threads; flags are MF_ORDER_AS_WRITTEN and MF_ORDER_CONTRACT, "
+                   "threads are 0 or more",
                    (unsigned)options->flags, options->threads);
 }
 
@@ -181,7 +191,7 @@ static mf_status fill_plan(mf_device *device, const char *modes, const char *exp
             mf_plan_parse(device, parsed, expression, inputs, outputs, options ? options->flags : 0, &plan->problem);
     mf_free(parsed);
     MF_TRY(status);
-    MF_TRY(choose_solver(plan, options ? options->solver : NULL));
+    MF_TRY(choose_solver(plan, options ? options->solver : NULL, options ? options->flags : 0));
     return mf_plan_write(plan, modes, expression);
 }
 
@@ -217,6 +227,7 @@ void mf_plan_destroy(mf_plan *plan)
         plan->solver->forget(plan);
     mf_free(plan->data);
     mf_free(plan->text);
+    mf_free(plan->tiers);
     mf_free(plan);
 }
 
@@ -228,6 +239,26 @@ const char *mf_plan_describe(const mf_plan *plan)
 const char *mf_plan_solver(const mf_plan *plan)
 {
     return plan ? plan->solver->name : "";
+}
+
+enum { TIERS = MF_TIER_UNCHECKED + 1 };
+
+mf_status mf_plan_start_tiers(struct mf_plan *plan)
+{
+    plan->tiers = mf_alloc(sizeof *plan->tiers * TIERS);
+    for (int t = 0; plan->tiers && t < TIERS; t++)
+        atomic_init(&plan->tiers[t], 0);
+    return plan->tiers ? MF_OK : MF_ERROR_MEMORY;
+}
+
+void mf_plan_count_tier(const struct mf_plan *plan, mf_tier tier, int64_t outputs)
+{
+    atomic_fetch_add_explicit(&plan->tiers[tier], outputs, memory_order_relaxed);
+}
+
+int64_t mf_plan_tier_count(const mf_plan *plan, mf_tier tier)
+{
+    return plan && plan->tiers && (int)tier >= 0 && (int)tier < TIERS ? atomic_load(&plan->tiers[tier]) : 0;
 }
 
 static mf_status misaligned(const char *what, int number, enum dtype type)

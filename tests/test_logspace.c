@@ -185,7 +185,36 @@ static void test_repeats(void)
     }
 }
 
-/* Chosen only by name, and only for what they can do. */
+/* Which way outputs took, over all executions; a plan of something else counts nothing. */
+static void test_tiers(mf_device *device)
+{
+    static const char *const solvers[] = {"log-certified", "log-exact", "log-fast", "reference"};
+    const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
+    DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
+             o = mf_tensor(out32, MF_F32, 2, os);
+    const void *from[] = {a32, b32};
+    void *to[] = {out32};
+    fill(2); /* some outputs fail */
+    for (int s = 0; s < 4; s++) {
+        const mf_options options = {solvers[s], 0, 0};
+        mf_plan *plan = NULL;
+        int64_t count[4];
+        CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &options, &plan) == MF_OK);
+        for (int runs = 0; runs < 3; runs++) {
+            for (int t = 0; t < 4; t++)
+                count[t] = mf_plan_tier_count(plan, (mf_tier)t);
+            CHECK(count[0] + count[1] + count[2] + count[3] == (s < 3 ? runs * ROWS * COLUMNS : 0) && !count[1]);
+            CHECK(s || !runs || (count[MF_TIER_CERTIFIED] > 0 && count[MF_TIER_EXACT] > 0));
+            CHECK(s != 1 || count[MF_TIER_EXACT] == runs * ROWS * COLUMNS);
+            CHECK(s != 2 || count[MF_TIER_UNCHECKED] == runs * ROWS * COLUMNS);
+            CHECK(mf_plan_execute(plan, from, to, NULL) == MF_OK);
+        }
+        CHECK(mf_plan_tier_count(plan, (mf_tier)4) == 0 && mf_plan_tier_count(NULL, MF_TIER_EXACT) == 0);
+        mf_plan_destroy(plan);
+    }
+}
+
+/* What is chosen; by name only for what they can do. */
 static void test_choice(mf_device *device)
 {
     const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
@@ -193,8 +222,17 @@ static void test_choice(mf_device *device)
     DLTensor o = tensor_on(device, out32, MF_F32, os);
     mf_options options = {"log-certified", 0, 0};
     mf_plan *plan = NULL;
-    CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, NULL, &plan) == MF_OK);
-    CHECK(strncmp(mf_plan_solver(plan), "log-", 4));
+    for (uint32_t flags = 0; flags < 4; flags++) { /* certified, but where another order is asked for */
+        const mf_options wish = {NULL, flags, 0};
+        CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &wish, &plan) == MF_OK);
+        CHECK(!strcmp(mf_plan_solver(plan), "log-certified") == !flags);
+        mf_plan_destroy(plan);
+    }
+    const int64_t few[] = {8, TERMS}, few_out[] = {8, 8};
+    DLTensor small[2] = {mf_tensor(a32, MF_F32, 2, few), mf_tensor(a32, MF_F32, 2, few)},
+             small_out = mf_tensor(out32, MF_F32, 2, few_out);
+    CHECK(mf_plan_create(device, "ik,jk->ij", "logsumexp(a+b)", small, &small_out, NULL, &plan) == MF_OK);
+    CHECK(strncmp(mf_plan_solver(plan), "log-", 4)); /* too few outputs */
     mf_plan_destroy(plan);
     CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a*b)", in, &o, &options, &plan) == MF_ERROR_UNSUPPORTED);
     CHECK(!strcmp(mf_error(), "solver log-certified does not apply to this fold"));
@@ -218,6 +256,7 @@ int main(int argc, char **argv)
         test_sets(device, d > 0);
         test_special(device);
         test_choice(device);
+        test_tiers(device);
         mf_device_close(device);
     }
     test_repeats();
