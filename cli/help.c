@@ -83,12 +83,13 @@ static const char verify[] =
     "  --define TEXT  an operation of your own, as for run\n"
     "\n"
     "Every solver that applies, and the library's own choice, must give the reference's bits and write\n"
-    "nothing else. A difference is printed as its problem, the element and both values, then made smaller.\n"
+    "nothing else. Log-space products in an order of their own are compared by their bound, and in the contract's\n"
+    "order by its bits. A difference is printed as its problem, the element and both values, then made smaller.\n"
     "Exit status 1 if there is one.\n"
     "\n"
     "A problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] ... | OPTIONS\n"
     "  tensors  :(STRIDES) +OFFSET, in elements; o=f32[8]@a lies in the memory of a; without outputs: the fold's own\n"
-    "  options  seed=N data=KIND order=written threads=N solver=NAME define=\"TEXT\";\n"
+    "  options  seed=N data=KIND order=written|contract threads=N solver=NAME define=\"TEXT\";\n"
     "           'modefold info' lists the kinds of data\n";
 
 static const char bench[] =
