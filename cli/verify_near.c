@@ -1,5 +1,5 @@
-/* Log-space products that the library adds in an order of its own (docs/numerics.md, section 10): near the reference, by
- * that page's bound, instead of its bits. */
+/* Log-space products that the library adds in an order of its own (docs/numerics.md, section 10): near the reference,
+ * by that page's bound, instead of its bits. */
 #include "verify.h"
 
 #include <string.h>
@@ -52,8 +52,8 @@ static double rounding(DLDataType type, double *one)
                                      : 0x1p-1;
 }
 
-/* Both the reference and the solver may be off by 1e-5 + 4 u max(|o|, |a| + |b|), with a and b at most the greatest ones
- * there are. What is so near becomes the expected value, by a map on itself. */
+/* Both the reference and the solver may be off by 1e-5 + 4 u max(|o|, |a| + |b|), a and b at most the greatest ones.
+ * What is so near becomes the expected value, by a map on itself. */
 void verify_forgive(mf_device *device, const struct problem_line *line, const struct problem_memory *memory)
 {
     const struct problem_tensor *tensor = &line->tensor[MF_MAX_INPUTS];

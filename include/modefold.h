@@ -4,7 +4,8 @@
  *
  * One primitive over labelled modes of strided views: reductions, broadcasts, contractions over any semiring,
  * windows (pooling, convolution). The same bits on every instruction set, thread count, compiler and layout, of larger
- * log-space products where MF_ORDER_CONTRACT asks for them (docs/numerics.md). This header is the whole public interface; it reads from simple to advanced.
+ * log-space products where MF_ORDER_CONTRACT asks for them (docs/numerics.md). This header is the whole public
+ * interface; it reads from simple to advanced.
  *
  *     #include <modefold.h>
  *

@@ -166,7 +166,7 @@ static void test_special(mf_device *device)
     }
 }
 
-/* The same bits with any number of threads, which changes the blocks, on all data: few outputs computed again, and many. */
+/* The same bits with any number of threads, which changes blocks: where few outputs are computed again, and many. */
 static void test_repeats(void)
 {
     for (int set = 0; set < SETS; set++) {

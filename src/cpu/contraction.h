@@ -80,8 +80,6 @@ int mf_product_find(const struct pool *pool, int root, struct product_form *form
 /* Whether the first reducer's argument is a product of two factors that each have a kept loop of their own, and tiles
  * are worth while. */
 int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form);
-/* Positions of each factor's own kept loops. */
-void mf_contraction_own(const struct problem *problem, const struct product_form *form, int64_t own[FACTORS]);
 
 /* What a plan knows: plan->data begins with it. */
 struct contraction {

@@ -69,14 +69,6 @@ int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
     return loops.count[0] && loops.count[1] && !wastes_tiles(plan, &loops);
 }
 
-void mf_contraction_own(const struct problem *problem, const struct product_form *form, int64_t own[FACTORS])
-{
-    struct loops loops;
-    sort_loops(problem, form, &loops);
-    for (int f = 0; f < FACTORS; f++)
-        own[f] = positions(problem, &loops, f);
-}
-
 /* ---- planning ---- */
 
 /* Blocks of about equal size, of whole panels; more of them while there are too few tasks for the threads. */

@@ -40,11 +40,13 @@ int mf_log_products_pay(const struct mf_plan *plan)
 {
     enum { LEAST_OWN = 4, LEAST_OUTPUTS = 128 };
     struct product_form form;
-    int64_t own[FACTORS];
+    struct factor_loops loops;
     if (!applicable(plan) || !mf_contraction_fits(plan, &form))
         return 0;
-    mf_contraction_own(&plan->problem, &form, own);
-    return own[0] >= LEAST_OWN && own[1] >= LEAST_OWN && own[0] * own[1] >= LEAST_OUTPUTS;
+    mf_factors_loops(&plan->problem, form.node, &loops);
+    const int64_t rows = mf_factors_positions(&plan->problem, &loops, ROW_FACTOR);
+    const int64_t columns = mf_factors_positions(&plan->problem, &loops, COLUMN_FACTOR);
+    return rows >= LEAST_OWN && columns >= LEAST_OWN && rows * columns >= LEAST_OUTPUTS;
 }
 
 static mf_status make(struct mf_plan *plan, enum tier tier)
