@@ -120,26 +120,28 @@ static void emit_argument(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    return s;\n}\n\n");
 }
 
-/* The greatest term, then the sum of 2^((term - greatest) log2 e). A state has either a number as m and s >= 1, or no
- * term above -inf, or 0 and an s that is +inf or NaN. */
+/* m: the greatest term so far; s: the sum of e^(term - h), where h is m as it was when the tile began to be summed, or
+ * 0 for -inf. So s is rescaled once a tile, exactly (by 1) where m stays. What s is where m is no number does not
+ * matter. */
 static void emit_log(const struct reducer *reducer, struct gpu_text *to)
 {
     const char *type = mf_class_type[reducer->cls], *cls = mf_class_name[reducer->cls];
     const char *lowest = mf_emit_fold_identity(FOLD_MAX, reducer->cls);
     mf_text_add(to,
-                "typedef struct {\n    %s m, s;\n} acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n    acc_t a;\n"
-                "    (void)number;\n    a.m = %s;\n    a.s = 0;\n    return a;\n}\n\n",
+                "typedef struct {\n    %s m, h, s;\n} acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n"
+                "    acc_t a;\n    (void)number;\n    a.m = %s;\n    a.h = a.s = 0;\n    return a;\n}\n\n",
                 type, lowest);
     mf_text_add(to,
-                "static inline void acc_second(acc_t *a) { a->m = a->m - a->m == 0 ? a->m : 0; }\n\n"
+                "static inline void acc_between(acc_t *a)\n{\n    const %s h = a->m == %s ? 0 : a->m;\n"
+                "    a->s = a->s == 0 ? 0 : a->s * EXP_BELOW_%s(a->h - h);\n    a->h = h;\n}\n\n",
+                type, lowest, cls);
+    mf_text_add(to,
                 "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int second)\n{\n"
-                "    (void)number;\n    if (second)\n        a->s += EXP_BELOW_%s(x + y - a->m);\n"
+                "    (void)number;\n    if (second)\n        a->s += EXP_BELOW_%s(x + y - a->h);\n"
                 "    else\n        a->m = fold_max_%s(a->m, x + y);\n}\n\n",
                 cls, cls);
-    mf_text_add(to,
-                "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
-                "    s.r0_m = a.s == 0 ? %s : a.m;\n    s.r0_s = a.s;\n    return s;\n}\n\n",
-                lowest);
+    mf_text_append(to, "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                       "    s.r0_m = a.m;\n    s.r0_s = a.m - a.m == 0 ? a.s : 1;\n    return s;\n}\n\n");
 }
 
 /* Sums of products, and the logarithm that becomes of one. */
@@ -186,6 +188,13 @@ void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *
     }
 }
 
+/* Vectors where each thread has whole ones. */
+static int at_a_time(const struct gpu_contraction *contraction, int f, const struct contract_tile *tile, int positions)
+{
+    const int threads = tile->threads ? tile->threads : tile->rows / tile->row_own * (tile->columns / tile->column_own);
+    return positions * tile->step % (threads * contraction->at_a_time[f]) ? 1 : contraction->at_a_time[f];
+}
+
 void mf_emit_factors(const struct problem *problem, const struct gpu_contraction *contraction,
                      const struct contract_tile *tile, struct gpu_text *to)
 {
@@ -195,8 +204,8 @@ void mf_emit_factors(const struct problem *problem, const struct gpu_contraction
         int together = own[f] * size <= 16 ? own[f] : 16 / size;
         mf_text_add(to,
                     "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define OWN %d\n"
-                    "#define VALUES_TOGETHER %d\n#define BYTES_TOGETHER %d\n",
-                    side_name[f], f, positions[f], contraction->along_terms[f], own[f], together, together * size);
+                    "#define VALUES_TOGETHER %d\n#define BYTES_TOGETHER %d\n#define AT_A_TIME %d\n#define FAST_LOOP %d\n",
+                    side_name[f], f, positions[f], contraction->along_terms[f], own[f], together, together * size, at_a_time(contraction, f, tile, positions[f]), contraction->fast_loop[f]);
         mf_text_append(to, mf_text_factor_cl);
     }
 }

@@ -8,6 +8,7 @@
 /* Tiles of a block and of a thread. */
 struct contract_tile {
     int rows, columns, row_own, column_own, step, at_once;
+    int threads; /* 0: one for row_own x column_own outputs */
 };
 
 /* What is made of the terms: one number, in the contract's order where that matters; the best and where it is; their
@@ -20,6 +21,8 @@ struct gpu_contraction {
     int node[FACTORS]; /* of the map's pool; outputs are stored along the columns */
     struct factor_loops loops;
     int along_terms[FACTORS]; /* neighbouring terms are neighbours in memory, and neighbouring positions are not */
+    int fast_loop[FACTORS];   /* the loop along which neighbours are read, */
+    int at_a_time[FACTORS];   /* so many: operands have stride 1 or 0 there, and vectors do not cross a loop's end */
     int in_tree;              /* terms are folded in the contract's order */
     int negate[FACTORS];      /* logarithms: the term is the sum of the factors, this one negated */
 };

@@ -8,6 +8,8 @@
 #include "solve_contract.h"
 #include "texts.h"
 
+enum { VECTOR = MF_GPU_CONTRACT_VECTOR };
+
 /* ---- which folds ---- */
 
 /* The reducer with the argument; -1 unless all others are the extreme of the same. */
@@ -41,6 +43,39 @@ static int64_t stride_along(const struct problem *problem, int node, int loop)
     return most;
 }
 
+/* Whether all operands of a node can be read in vectors of VECTOR elements along a loop: strides there are 1 (of some)
+ * or 0, all others and the loop itself whole vectors. */
+static int has_vectors(const struct problem *problem, int node, int loop, int *found)
+{
+    const struct node *n = &problem->program.map.node[node];
+    const struct nest *nest = &problem->memory;
+    if (n->op == OP_OPERAND) {
+        const int64_t *stride = nest->in[n->index];
+        for (int l = 0; l < nest->kept + nest->reduced; l++)
+            if (l != loop && stride[loop] && stride[l] % VECTOR)
+                return 0;
+        *found |= stride[loop] == 1;
+        return stride[loop] == 1 || stride[loop] == 0;
+    }
+    for (int k = 0; k < 3; k++)
+        if (n->arg[k] >= 0 && !has_vectors(problem, n->arg[k], loop, found))
+            return 0;
+    return 1;
+}
+
+/* How a factor is read: neighbouring terms or positions, several at a time. */
+static void choose_reading(const struct problem *problem, struct gpu_contraction *c, int f)
+{
+    const int last = c->loops.loop[f][c->loops.count[f] - 1], term = problem->memory.kept + problem->memory.reduced - 1;
+    int found = 0;
+    c->along_terms[f] = stride_along(problem, c->node[f], term) < stride_along(problem, c->node[f], last);
+    c->fast_loop[f] = c->along_terms[f] ? term : last;
+    c->at_a_time[f] = problem->memory.size[c->fast_loop[f]] % VECTOR == 0 &&
+                              has_vectors(problem, c->node[f], c->fast_loop[f], &found) && found
+                          ? VECTOR
+                          : 1;
+}
+
 int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *c)
 {
     const struct problem *problem = &plan->problem;
@@ -61,10 +96,8 @@ int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *
         mf_factors_loops(problem, node, &c->loops);
     }
     for (int f = 0; f < FACTORS; f++) {
-        int last = c->loops.loop[f][c->loops.count[f] - 1];
         c->node[f] = node[f];
-        c->along_terms[f] = stride_along(problem, node[f], nest->kept + nest->reduced - 1) <
-                            stride_along(problem, node[f], last);
+        choose_reading(problem, c, f);
     }
     return 1;
 }
@@ -102,9 +135,9 @@ static int arg_applicable(const struct mf_plan *plan)
 
 /* From large to small; a thread has fewer outputs where their values are wide. */
 static const struct contract_tile narrow_tiles[] = {
-    {128, 128, 8, 8, 16, 8}, {128, 64, 8, 8, 16, 8}, {64, 64, 8, 4, 16, 8}, {32, 32, 4, 4, 16, 8}, {16, 16, 2, 2, 16, 8}};
+    {128, 128, 8, 8, 16, 8, 0}, {128, 64, 8, 8, 16, 8, 0}, {64, 64, 8, 4, 16, 8, 0}, {32, 32, 4, 4, 16, 8, 0}, {16, 16, 2, 2, 16, 8, 0}};
 static const struct contract_tile wide_tiles[] = {
-    {128, 64, 8, 4, 16, 8}, {64, 64, 4, 4, 16, 8}, {32, 32, 4, 4, 16, 8}, {16, 16, 2, 2, 16, 8}};
+    {128, 64, 8, 4, 16, 8, 0}, {64, 64, 4, 4, 16, 8, 0}, {32, 32, 4, 4, 16, 8, 0}, {16, 16, 2, 2, 16, 8, 0}};
 
 int64_t mf_gpu_tile_blocks(const struct problem *problem, const struct gpu_contraction *c,
                            const struct contract_tile *tile)
@@ -116,7 +149,7 @@ int64_t mf_gpu_tile_blocks(const struct problem *problem, const struct gpu_contr
 
 int mf_gpu_tile_threads(const struct contract_tile *tile)
 {
-    return tile->rows / tile->row_own * (tile->columns / tile->column_own);
+    return tile->threads ? tile->threads : tile->rows / tile->row_own * (tile->columns / tile->column_own);
 }
 
 /* What a multiprocessor takes for its share: its blocks' outputs, and more for each where a thread has few of them or
@@ -140,7 +173,7 @@ static size_t value_bytes(const struct problem *problem, const struct gpu_contra
 const struct contract_tile *mf_gpu_choose_tile(const struct problem *problem, const struct gpu_contraction *c,
                                                const struct contract_tile *within, int multiprocessors)
 {
-    const int wide = c->kind == CONTRACT_ARGUMENT || c->kind == CONTRACT_LOG ||
+    const int wide = c->kind == CONTRACT_ARGUMENT || c->kind == CONTRACT_LOG || c->in_tree ||
                      mf_cls_size(problem->program.reducer[0].cls) > 4;
     const int wide_values = value_bytes(problem, c) > 4; /* of the largest tile there is no room for them */
     const struct contract_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
@@ -226,10 +259,10 @@ void mf_gpu_tile_macros(const struct problem *problem, const struct gpu_contract
 {
     mf_text_add(to,
                 "#define ROWS %d\n#define COLUMNS %d\n#define ROW_OWN %d\n#define COLUMN_OWN %d\n#define STEP %d\n"
-                "#define AT_ONCE %d\n#define LOOKS_FOR_NANS %d\n#define PASSES %d\n",
+                "#define AT_ONCE %d\n#define LOOKS_FOR_NANS %d\n#define TWICE %d\n",
                 tile->rows, tile->columns, tile->row_own, tile->column_own, tile->step, tile->at_once,
                 c->kind == CONTRACT_ARGUMENT && mf_cls_is_float(problem->program.reducer[0].cls),
-                c->kind == CONTRACT_LOG ? 2 : 1);
+                c->kind == CONTRACT_LOG);
     if (flags)
         mf_text_add(to, "#define FLAG_ROWS %d\n#define FLAG_COLUMNS %d\n", flags->rows, flags->columns);
 }
@@ -278,7 +311,9 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
     const struct problem *problem = &plan->problem;
     const int multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
     const struct contract_tile *tile = mf_gpu_choose_tile(problem, c, flags, multiprocessors);
-    struct gpu_choice choice = {.kernel = mf_text_contract_cl, .threads = mf_gpu_tile_threads(tile), .vector = 1};
+    struct gpu_choice choice = {.kernel = mf_text_contract_cl, .threads = mf_gpu_tile_threads(tile),
+                                .vector = VECTOR,
+                                .flat = 1};
     struct gpu_slots slots;
     int levels = 1;
     MF_TRY(plan_terms(problem, c, tile, mf_gpu_tile_blocks(problem, c, tile),
@@ -306,6 +341,9 @@ static mf_status make(struct mf_plan *plan)
     struct gpu_contraction c = {.kind = CONTRACT_FOLD};
     mf_gpu_contraction_fits(plan, &c);
     c.in_tree = is_ordered(&plan->problem.program.reducer[0]);
+    for (int f = 0; f < FACTORS; f++)
+        if (c.in_tree && c.along_terms[f]) /* terms beside each other are far away in that order */
+            c.at_a_time[f] = 1;
     return mf_gpu_make_contraction(plan, &c, NULL);
 }
 

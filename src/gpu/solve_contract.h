@@ -5,6 +5,8 @@
 #include "emit_contract.h"
 #include "form.h"
 
+enum { MF_GPU_CONTRACT_VECTOR = 4 }; /* elements of an operand that are read as one */
+
 /* Whether the first reducer's argument is a product of two factors that have kept loops of their own; fills all but
  * argument and in_tree. */
 int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *contraction);

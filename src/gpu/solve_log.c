@@ -101,9 +101,11 @@ static void place_room(const struct log_room *room, struct gpu_choice *choice)
 
 static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
 {
-    static const struct contract_tile tile = {PACKED, PACKED, 1, 1, PACK_STEP, 1};
+    static const struct contract_tile tile = {PACKED, PACKED, 1, 1, PACK_STEP, 1, PACK_THREADS};
     const struct problem *problem = &plan->problem;
-    struct gpu_choice choice = {.kernel = mf_text_log_pack_cl, .threads = PACK_THREADS, .vector = 1};
+    struct gpu_choice choice = {.kernel = mf_text_log_pack_cl, .threads = PACK_THREADS,
+                                .vector = MF_GPU_CONTRACT_VECTOR,
+                                .flat = 1};
     struct gpu_slots slots;
     mf_gpu_place_tiles(problem, &log->contraction, &tile, &choice);
     place_room(&log->room, &choice);
@@ -128,7 +130,10 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
 {
     const struct problem *problem = &plan->problem;
     const struct contract_tile *tile = log->tile;
-    struct gpu_choice choice = {.kernel = mf_text_log_product_cl, .threads = mf_gpu_tile_threads(tile), .vector = 1};
+    struct gpu_choice choice = {.kernel = mf_text_log_product_cl,
+                                .threads = mf_gpu_tile_threads(tile),
+                                .vector = MF_GPU_CONTRACT_VECTOR,
+                                .flat = 1};
     struct gpu_contraction powers = log->contraction;
     struct gpu_slots slots;
     const int f32 = problem->program.reducer[0].cls == CLS_F32;

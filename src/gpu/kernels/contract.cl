@@ -8,43 +8,52 @@
  * p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not
  * IN_TREE); p[4], p[5], p[6]: bytes of the workspace before the table of parts, their states, their counters; before
  * them the table of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
- * PASSES 2: the terms are read twice, for accumulate's 0 and 1, with acc_second between.
+ * TWICE: every tile is gone through twice, for accumulate's 0 and 1, with acc_between between.
  * Cost of a term: one product, one fold, and 1/ROW_OWN + 1/COLUMN_OWN values from shared memory. */
 /* The values that wait for their right neighbours. */
 struct waiting {
     acc_t value[LEVELS][ROW_OWN][COLUMN_OWN];
 };
 
-#if PASSES > 1
-static inline void start_second(acc_t acc[ROW_OWN][COLUMN_OWN])
+/* How many wait, and whether there is a youngest one beside them. */
+struct count {
+    int waiting, youngest;
+};
+
+static inline void between(acc_t acc[ROW_OWN][COLUMN_OWN])
 {
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++)
-            acc_second(&acc[i][j]);
-}
+#if TWICE
+    EVERY_OUTPUT acc_between(&acc[i][j]);
 #endif
+}
 
 #if IN_TREE
-/* Joins the value at hand with those before it, as often as is said, and lets it wait. Returns how many wait then. */
-static inline int end_run(acc_t acc[ROW_OWN][COLUMN_OWN], struct waiting *waiting, int top, int joins)
+/* Ends a run: joins the value at hand with those before it, as often as is said, and lets it wait: after no join in
+ * `youngest`, where it is joined again soon. */
+static inline void end_run(acc_t acc[ROW_OWN][COLUMN_OWN], acc_t youngest[ROW_OWN][COLUMN_OWN],
+                           struct waiting *waiting, struct count *count, int joins)
 {
-    NO_UNROLL
-    for (; joins > 0 && top > 0; joins--) {
-        top--;
-        UNROLL
-        for (int i = 0; i < ROW_OWN; i++)
-            UNROLL
-            for (int j = 0; j < COLUMN_OWN; j++)
-                acc[i][j] = acc_join(waiting->value[top][i][j], acc[i][j]);
+    if (count->youngest) {
+        if (joins) {
+            EVERY_OUTPUT acc[i][j] = acc_join(youngest[i][j], acc[i][j]);
+            joins--;
+        } else {
+            EVERY_OUTPUT waiting->value[count->waiting][i][j] = youngest[i][j];
+            count->waiting++;
+        }
+        count->youngest = 0;
+    } else if (!joins) {
+        EVERY_OUTPUT youngest[i][j] = acc[i][j];
+        count->youngest = 1;
+        return;
     }
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++)
-            waiting->value[top][i][j] = acc[i][j];
-    return top + 1;
+    NO_UNROLL
+    for (; joins > 0 && count->waiting > 0; joins--) {
+        count->waiting--;
+        EVERY_OUTPUT acc[i][j] = acc_join(waiting->value[count->waiting][i][j], acc[i][j]);
+    }
+    EVERY_OUTPUT waiting->value[count->waiting][i][j] = acc[i][j];
+    count->waiting++;
 }
 #endif
 
@@ -93,12 +102,15 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     GLOBAL const struct part *const table = (GLOBAL const struct part *)(workspace + S->p[4]);
 #if IN_TREE
     const terms_t terms = (terms_t)workspace;
-    const int64_t first = table[part].first, end = table[part].end;
+    const int first = table[part].first, end = table[part].end;
     struct waiting waiting;
-    int top = 0;
+    struct count count;
+    acc_t youngest[ROW_OWN][COLUMN_OWN];
+    count.waiting = count.youngest = 0;
 #else
     const terms_t terms = 0;
-    const int64_t first = part * S->p[3], end = first + S->p[3] < S->reduced_total ? first + S->p[3] : S->reduced_total;
+    const int first = (int)(part * S->p[3]);
+    const int end = (int)(first + S->p[3] < S->reduced_total ? first + S->p[3] : S->reduced_total);
 #endif
 #if FLAGGED
     if (!((GLOBAL const int *)(workspace + S->p[4]))[flag_of(S, at)])
@@ -108,71 +120,63 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     acc_t acc[ROW_OWN][COLUMN_OWN];
     find_spots_x(S, move_place(S, no_place(), at.batch, 2), at.row, S->p[7] >> 32, spots_x);
     find_spots_y(S, move_place(S, no_place(), at.batch, 2), at.column, S->p[7] & 0xffffffff, spots_y);
-    start_run(acc, (int)first);
+    start_run(acc, first);
     if (THREAD == 0)
         odd = 0;
     BARRIER();
     int phase = 0;
+    load_x(T, S, terms, spots_x, first, end, b.vectors != 0, raw_x);
+    load_y(T, S, terms, spots_y, first, end, b.vectors != 0, raw_y);
     NO_UNROLL
-    for (int pass = 0; pass < PASSES; pass++) {
-        load_x(T, S, terms, spots_x, first, end, raw_x);
-        load_y(T, S, terms, spots_y, first, end, raw_y);
-        NO_UNROLL
-        for (int64_t t = first; t < end; t += STEP) {
-            SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
-            SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
-            const int n = end - t < STEP ? (int)(end - t) : STEP;
-            const int not_finite = put_x(raw_x, x) | put_y(raw_y, y);
-            if (LOOKS_FOR_NANS && not_finite)
-                odd = 1;
+    for (int t = first; t < end; t += STEP) {
+        SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
+        SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
+        const int n = end - t < STEP ? end - t : STEP;
+        const int not_finite = put_x(raw_x, x) | put_y(raw_y, y);
+        if (LOOKS_FOR_NANS && not_finite)
+            odd = 1;
 #if IN_TREE
-            if (THREAD < n)
-                runs[phase * STEP + THREAD] = terms[t + THREAD].run;
+        if (THREAD < n)
+            runs[phase * STEP + THREAD] = terms[t + THREAD].run;
 #endif
-            BARRIER();
-            if (t + STEP < end) {
-                load_x(T, S, terms, spots_x, t + STEP, end, raw_x);
-                load_y(T, S, terms, spots_y, t + STEP, end, raw_y);
-            }
-#if IN_TREE
-            NO_UNROLL
-            for (int from = 0; from < n;) {
-                const int run = runs[phase * STEP + from], to = from + run / 16;
-                add_run(acc, x, y, from, to, (int)t, 1);
-                from = to;
-                if (run % 16) {
-                    top = end_run(acc, &waiting, top, run % 16 - 1);
-                    start_run(acc, 0);
-                }
-            }
-#else
-            if (PASSES > 1 ? pass == 0 : LOOKS_FOR_NANS && odd)
-                add_run(acc, x, y, 0, n, (int)t, 0);
-            else
-                add_run(acc, x, y, 0, n, (int)t, 1);
-#endif
-            phase ^= 1;
+        BARRIER();
+        if (t + STEP < end) {
+            load_x(T, S, terms, spots_x, t + STEP, end, b.vectors != 0, raw_x);
+            load_y(T, S, terms, spots_y, t + STEP, end, b.vectors != 0, raw_y);
         }
-#if PASSES > 1
-        if (pass == 0)
-            start_second(acc);
+#if IN_TREE
+        NO_UNROLL
+        for (int from = 0; from < n;) {
+            const int run = runs[phase * STEP + from], to = from + run / 16;
+            add_run(acc, x, y, from, to, t, 1);
+            from = to;
+            if (run % 16) {
+                end_run(acc, youngest, &waiting, &count, run % 16 - 1);
+                start_run(acc, 0);
+            }
+        }
+#else
+        if (TWICE || (LOOKS_FOR_NANS && odd))
+            add_run(acc, x, y, 0, n, t, 0);
+        if (TWICE)
+            between(acc);
+        if (TWICE || !(LOOKS_FOR_NANS && odd))
+            add_run(acc, x, y, 0, n, t, 1);
 #endif
+        phase ^= 1;
     }
 #if IN_TREE
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++)
-            acc[i][j] = waiting.value[0][i][j];
+    if (count.waiting) /* else it is the only one */
+        EVERY_OUTPUT acc[i][j] = waiting.value[0][i][j];
+    else
+        EVERY_OUTPUT acc[i][j] = youngest[i][j];
 #endif
     if (parts == 1) {
         store_outputs(T, S, at, acc);
         return;
     }
     GLOBAL struct state *states = (GLOBAL struct state *)(workspace + S->p[5]) + block * parts * (ROWS * COLUMNS);
-    UNROLL
-    for (int e = 0; e < ROW_OWN * COLUMN_OWN; e++)
-        states[part * (ROWS * COLUMNS) + e * THREADS + THREAD] = acc_state(S, acc[e / COLUMN_OWN][e % COLUMN_OWN]);
+    EVERY_OUTPUT states[part * (ROWS * COLUMNS) + (i * COLUMN_OWN + j) * THREADS + THREAD] = acc_state(S, acc[i][j]);
     if (last_to_arrive((GLOBAL uint32_t *)(workspace + S->p[6]) + block, parts, &flag))
         store_parts(T, S, at, states, table);
 }

@@ -4,8 +4,8 @@
 #define F_(name, side) F__(name, side)
 #define F(name) F_(name, SIDE)
 
-static inline void F(pack)(struct tensors T, shape_ptr S, int64_t block, int64_t total, GLOBAL value_t_x *most,
-                           GLOBAL value_t_x *powers, SHARED_POINTER struct F(spot) *spots,
+static inline void F(pack)(struct tensors T, shape_ptr S, int64_t block, int64_t total, int vectors,
+                           GLOBAL value_t_x *most, GLOBAL value_t_x *powers, SHARED_POINTER struct F(spot) *spots,
                            SHARED_POINTER F(value_t) *tile, SHARED_POINTER value_t_x *maxima)
 {
     const int64_t blocks = (total + PACKED - 1) / PACKED, batch = block / blocks, first = block % blocks * PACKED;
@@ -19,15 +19,15 @@ static inline void F(pack)(struct tensors T, shape_ptr S, int64_t block, int64_t
     powers += batch * terms * COPIES * pitch + first;
     NO_UNROLL
     for (int pass = 0; pass < 2; pass++) {
-        F(load)(T, S, 0, spots, 0, terms, r);
+        F(load)(T, S, 0, spots, 0, (int)terms, vectors, r);
         NO_UNROLL
-        for (int64_t t = 0; t < terms; t += STEP) {
+        for (int t = 0; t < terms; t += STEP) {
             const int n = terms - t < STEP ? (int)(terms - t) : STEP;
             BARRIER();
             F(put)(r, tile);
             BARRIER();
             if (t + STEP < terms)
-                F(load)(T, S, 0, spots, t + STEP, terms, r);
+                F(load)(T, S, 0, spots, t + STEP, (int)terms, vectors, r);
             NO_UNROLL
             for (int k = THREAD / PACKED; k < n; k += THREADS / PACKED) {
                 const value_t_x v = tile[k * F(PITCH) + position];

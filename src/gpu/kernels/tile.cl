@@ -32,6 +32,12 @@ static inline int64_t flag_of(shape_ptr S, struct corner at)
 }
 #endif
 
+#define EVERY_OUTPUT                  \
+    UNROLL                            \
+    for (int i = 0; i < ROW_OWN; i++) \
+        UNROLL                        \
+        for (int j = 0; j < COLUMN_OWN; j++)
+
 /* One term of every output of the thread. */
 static inline void add_term(acc_t acc[ROW_OWN][COLUMN_OWN], SHARED_POINTER const value_t_x *x,
                             SHARED_POINTER const value_t_y *y, int number, int plain)
@@ -40,11 +46,7 @@ static inline void add_term(acc_t acc[ROW_OWN][COLUMN_OWN], SHARED_POINTER const
     value_t_y column[COLUMN_OWN];
     get_x(x, THREAD / COLUMN_THREADS, row);
     get_y(y, THREAD % COLUMN_THREADS, column);
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++)
-            accumulate(&acc[i][j], row[i], column[j], number, plain);
+    EVERY_OUTPUT accumulate(&acc[i][j], row[i], column[j], number, plain);
 }
 
 /* Terms from ... to-1 of a tile. number: of the tile's first term. */
@@ -64,11 +66,7 @@ static inline void add_run(acc_t acc[ROW_OWN][COLUMN_OWN], SHARED_POINTER const 
 
 static inline void start_run(acc_t acc[ROW_OWN][COLUMN_OWN], int number)
 {
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++)
-            acc[i][j] = acc_empty(number);
+    EVERY_OUTPUT acc[i][j] = acc_empty(number);
 }
 
 /* Stores the thread's outputs, as far as they exist. */
