@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu/launch.h"
+#include "gpu/form.h"
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
@@ -108,8 +108,10 @@ static void append_names(const struct solver *const *table, char *names, size_t 
 /* The library's own choice. */
 static const struct solver *choose_freely(const struct mf_plan *plan, const struct solver *const *table, uint32_t flags)
 {
-    if (!plan->device->api && !(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan))
-        return &mf_solver_log_certified;
+    const struct solver *certified = plan->device->api ? &mf_gpu_log_certified : &mf_solver_log_certified;
+    if (!(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan) &&
+        certified->applicable(plan))
+        return certified;
     return find_solver(plan, NULL, table);
 }
 
