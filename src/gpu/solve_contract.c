@@ -8,7 +8,7 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { VECTOR = MF_GPU_CONTRACT_VECTOR };
+enum { VECTOR = MF_GPU_CONTRACT_VECTOR, YOUNGEST_OUTPUTS = 32 };
 
 /* ---- which folds ---- */
 
@@ -136,6 +136,8 @@ static int arg_applicable(const struct mf_plan *plan)
 /* From large to small; a thread has fewer outputs where their values are wide. */
 static const struct contract_tile narrow_tiles[] = {
     {128, 128, 8, 8, 16, 8, 0}, {128, 64, 8, 8, 16, 8, 0}, {64, 64, 8, 4, 16, 8, 0}, {32, 32, 4, 4, 16, 8, 0}, {16, 16, 2, 2, 16, 8, 0}};
+static const struct contract_tile log_tiles[] = {
+    {64, 64, 4, 4, 16, 4, 0}, {32, 32, 4, 4, 16, 4, 0}, {16, 16, 2, 2, 16, 8, 0}};
 static const struct contract_tile wide_tiles[] = {
     {128, 64, 8, 4, 16, 8, 0}, {64, 64, 4, 4, 16, 8, 0}, {32, 32, 4, 4, 16, 8, 0}, {16, 16, 2, 2, 16, 8, 0}};
 
@@ -170,20 +172,36 @@ static size_t value_bytes(const struct problem *problem, const struct gpu_contra
     return x > y ? x : y;
 }
 
+struct tiles {
+    const struct contract_tile *tile;
+    int count;
+};
+
+/* The tiles that are good for a contraction. In the contract's order, where a factor's neighbouring terms are neighbours
+ * in memory but come far apart, larger tiles that read them less often are better than few registers. */
+static struct tiles tiles_of(const struct problem *problem, const struct gpu_contraction *c)
+{
+    enum { NARROW = sizeof narrow_tiles / sizeof *narrow_tiles, WIDE = sizeof wide_tiles / sizeof *wide_tiles };
+    const int wide_values = value_bytes(problem, c) > 4; /* of the largest tile there is no room for them */
+    if (c->kind == CONTRACT_LOG)
+        return (struct tiles){log_tiles, sizeof log_tiles / sizeof *log_tiles};
+    if (c->kind == CONTRACT_ARGUMENT || mf_cls_size(problem->program.reducer[0].cls) > 4 ||
+        (c->in_tree && !c->along_terms[0] && !c->along_terms[1]))
+        return (struct tiles){wide_tiles + wide_values, WIDE - wide_values};
+    return (struct tiles){narrow_tiles + 2 * wide_values, NARROW - 2 * wide_values};
+}
+
 const struct contract_tile *mf_gpu_choose_tile(const struct problem *problem, const struct gpu_contraction *c,
                                                const struct contract_tile *within, int multiprocessors)
 {
-    const int wide = c->kind == CONTRACT_ARGUMENT || c->kind == CONTRACT_LOG || c->in_tree ||
-                     mf_cls_size(problem->program.reducer[0].cls) > 4;
-    const int wide_values = value_bytes(problem, c) > 4; /* of the largest tile there is no room for them */
-    const struct contract_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
-    const int count = (int)(wide ? sizeof wide_tiles / sizeof *wide_tiles : sizeof narrow_tiles / sizeof *narrow_tiles);
+    const struct tiles tiles = tiles_of(problem, c);
+    const struct contract_tile *best = NULL;
     double least = 0;
-    for (int i = wide && wide_values ? 1 : wide_values ? 2 : 0; i < count; i++) {
-        const double cost = cost_of(problem, c, &tiles[i], multiprocessors);
-        if ((!within || (tiles[i].rows <= within->rows && tiles[i].columns <= within->columns)) &&
-            (!best || cost < least)) {
-            best = &tiles[i];
+    for (int i = 0; i < tiles.count; i++) {
+        const struct contract_tile *tile = &tiles.tile[i];
+        const double cost = cost_of(problem, c, tile, multiprocessors);
+        if ((!within || (tile->rows <= within->rows && tile->columns <= within->columns)) && (!best || cost < least)) {
+            best = tile;
             least = cost;
         }
     }
@@ -316,13 +334,14 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
                                 .flat = 1};
     struct gpu_slots slots;
     int levels = 1;
+    choice.beside = c->kind == CONTRACT_LOG && mf_cls_size(problem->program.reducer[0].cls) == 4 ? 2 : 1;
     MF_TRY(plan_terms(problem, c, tile, mf_gpu_tile_blocks(problem, c, tile),
                       flags ? 1 : choose_parts(problem, c, tile, multiprocessors), &choice, &levels));
     mf_gpu_place_tiles(problem, c, tile, &choice);
     mf_emit_slots(problem, &slots);
     mf_gpu_tile_macros(problem, c, tile, flags, &choice.macros);
-    mf_text_add(&choice.macros, "#define IN_TREE %d\n#define LEVELS %d\n#define FLAGGED %d\n", c->in_tree, levels,
-                flags != NULL);
+    mf_text_add(&choice.macros, "#define IN_TREE %d\n#define LEVELS %d\n#define FLAGGED %d\n#define HAS_YOUNGEST %d\n",
+                c->in_tree, levels, flags != NULL, tile->row_own * tile->column_own <= YOUNGEST_OUTPUTS);
     mf_emit_contraction(problem, &slots, c, &choice.functions);
     mf_emit_factors(problem, c, tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_tile_cl);

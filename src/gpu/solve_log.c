@@ -12,7 +12,7 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = 256, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
+enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = 512, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
 
 /* ---- which folds ---- */
 
@@ -103,7 +103,7 @@ static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
 {
     static const struct contract_tile tile = {PACKED, PACKED, 1, 1, PACK_STEP, 1, PACK_THREADS};
     const struct problem *problem = &plan->problem;
-    struct gpu_choice choice = {.kernel = mf_text_log_pack_cl, .threads = PACK_THREADS,
+    struct gpu_choice choice = {.kernel = mf_text_log_pack_cl, .threads = PACK_THREADS, .beside = 4,
                                 .vector = MF_GPU_CONTRACT_VECTOR,
                                 .flat = 1};
     struct gpu_slots slots;
@@ -131,6 +131,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
     const struct problem *problem = &plan->problem;
     const struct contract_tile *tile = log->tile;
     struct gpu_choice choice = {.kernel = mf_text_log_product_cl,
+                                .beside = 1,
                                 .threads = mf_gpu_tile_threads(tile),
                                 .vector = MF_GPU_CONTRACT_VECTOR,
                                 .flat = 1};
@@ -213,7 +214,7 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
 /* Whether cuBLAS is to multiply: large matrices, sizes that fit in its ints. */
 static int wants_cublas(const struct mf_plan *plan, const struct log_plan *log)
 {
-    enum { LEAST_POSITIONS = 128, LEAST_TERMS = 64 };
+    enum { LEAST_POSITIONS = 32, LEAST_TERMS = 64 };
     const int64_t rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
     int64_t terms;
     return plan->device->api == &mf_gpu_cuda && rows >= LEAST_POSITIONS && columns >= LEAST_POSITIONS &&
@@ -232,6 +233,7 @@ static mf_status make_exact(struct mf_plan *plan)
 
 static mf_status make_product(struct mf_plan *plan, int certified)
 {
+    static const struct contract_tile sums_tile = {64, 64, 16, 1, 16, 1, 0}; /* threads beside each other take columns */
     struct gpu_contraction exact = {.kind = CONTRACT_LOG};
     struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
     find(plan, &exact);
@@ -240,6 +242,8 @@ static mf_status make_product(struct mf_plan *plan, int certified)
                                   MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
     if (wants_cublas(plan, &log) && mf_cublas_open(plan->device->gpu, &log.cublas) == MF_OK)
         log.halves = plan->problem.program.reducer[0].cls == CLS_F32;
+    if (log.cublas)
+        log.tile = &sums_tile;
     plan_room(plan, &log);
     mf_status status = make_pack(plan, &log);
     if (status != MF_OK) {

@@ -29,11 +29,11 @@ static inline void between(acc_t acc[ROW_OWN][COLUMN_OWN])
 
 #if IN_TREE
 /* Ends a run: joins the value at hand with those before it, as often as is said, and lets it wait: after no join in
- * `youngest`, where it is joined again soon. */
+ * `youngest`, if it has registers (HAS_YOUNGEST): half of all values are joined again soon. */
 static inline void end_run(acc_t acc[ROW_OWN][COLUMN_OWN], acc_t youngest[ROW_OWN][COLUMN_OWN],
                            struct waiting *waiting, struct count *count, int joins)
 {
-    if (count->youngest) {
+    if (HAS_YOUNGEST && count->youngest) {
         if (joins) {
             EVERY_OUTPUT acc[i][j] = acc_join(youngest[i][j], acc[i][j]);
             joins--;
@@ -42,7 +42,7 @@ static inline void end_run(acc_t acc[ROW_OWN][COLUMN_OWN], acc_t youngest[ROW_OW
             count->waiting++;
         }
         count->youngest = 0;
-    } else if (!joins) {
+    } else if (HAS_YOUNGEST && !joins) {
         EVERY_OUTPUT youngest[i][j] = acc[i][j];
         count->youngest = 1;
         return;
@@ -90,8 +90,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     SHARED struct spot_x spots_x[ROWS];
     SHARED struct spot_y spots_y[COLUMNS];
-    SHARED struct together_x shared_x[2 * STEP * PITCH_x / TOGETHER_x];
-    SHARED struct together_y shared_y[2 * STEP * PITCH_y / TOGETHER_y];
+    SHARED struct sixteen shared_x[SIXTEENS(2 * STEP * PITCH_x * sizeof(value_t_x))];
+    SHARED struct sixteen shared_y[SIXTEENS(2 * STEP * PITCH_y * sizeof(value_t_y))];
     SHARED int runs[2 * STEP], flag, odd;
     SHARED_POINTER value_t_x *const tile_x = (SHARED_POINTER value_t_x *)shared_x;
     SHARED_POINTER value_t_y *const tile_y = (SHARED_POINTER value_t_y *)shared_y;
@@ -105,7 +105,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int first = table[part].first, end = table[part].end;
     struct waiting waiting;
     struct count count;
-    acc_t youngest[ROW_OWN][COLUMN_OWN];
+    acc_t youngest[ROW_OWN][COLUMN_OWN]; /* unused, it takes no registers */
     count.waiting = count.youngest = 0;
 #else
     const terms_t terms = 0;
@@ -166,7 +166,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         phase ^= 1;
     }
 #if IN_TREE
-    if (count.waiting) /* else it is the only one */
+    if (!HAS_YOUNGEST || count.waiting) /* else it is the only one */
         EVERY_OUTPUT acc[i][j] = waiting.value[0][i][j];
     else
         EVERY_OUTPUT acc[i][j] = youngest[i][j];

@@ -19,22 +19,28 @@ static inline void F(pack)(struct tensors T, shape_ptr S, int64_t block, int64_t
     powers += batch * terms * COPIES * pitch + first;
     NO_UNROLL
     for (int pass = 0; pass < 2; pass++) {
-        F(load)(T, S, 0, spots, 0, (int)terms, vectors, r);
+        const int reads = pass == 0 || terms > STEP; /* else all of them are there still */
+        if (reads)
+            F(load)(T, S, 0, spots, 0, (int)terms, vectors, r);
         NO_UNROLL
         for (int t = 0; t < terms; t += STEP) {
             const int n = terms - t < STEP ? (int)(terms - t) : STEP;
-            BARRIER();
-            F(put)(r, tile);
-            BARRIER();
-            if (t + STEP < terms)
-                F(load)(T, S, 0, spots, t + STEP, (int)terms, vectors, r);
+            GLOBAL value_t_x *to = powers + (t + THREAD / PACKED) * pitch + position;
+            if (reads) {
+                BARRIER();
+                F(put)(r, tile);
+                BARRIER();
+                if (t + STEP < terms)
+                    F(load)(T, S, 0, spots, t + STEP, (int)terms, vectors, r);
+            }
             NO_UNROLL
             for (int k = THREAD / PACKED; k < n; k += THREADS / PACKED) {
                 const value_t_x v = tile[k * F(PITCH) + position];
                 if (pass)
-                    store_power(powers + (t + k) * pitch + position, terms * pitch, mine, SIDE_NUMBER, exponential(v - shift));
+                    store_power(to, terms * pitch, mine, SIDE_NUMBER, exponential(v - shift));
                 else
                     best = greater(best, v);
+                to += THREADS / PACKED * pitch;
             }
         }
         if (!pass) {

@@ -92,3 +92,9 @@ static inline double exp_of_logarithm(double x)
 {
     return x < -708 ? 0 : x <= 0 ? mf_exp_below_f64(x) : x;
 }
+
+/* Shared memory for vectors: enough of these for so many bytes. */
+struct ALIGNED(16) sixteen {
+    int v[4];
+};
+#define SIXTEENS(bytes) (((bytes) + 15) / 16)
