@@ -44,10 +44,17 @@ MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
 }
 
+/* Asks for what is read sooner, into the nearest cache. */
+MF_INLINE void fetch_soon(const void *p, int64_t distance, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+}
+
 /* ahead() along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
  * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. Where there
  * is more to compute than one operation an element, memory is asked earlier. */
-enum { ROW_AHEAD_BYTES = 512, ROW_EARLY_BYTES = 2048 };
+enum { ROW_AHEAD_BYTES = 512, ROW_EARLY_BYTES = 2048, ROW_SOON_BYTES = 256 };
 MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_t n, int64_t bytes)
 {
     const int64_t distance = n < ROW_EARLY_BYTES ? n : ROW_EARLY_BYTES;
@@ -73,12 +80,18 @@ static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
     return (struct ahead){FAR_BYTES + rows * gap, FAR_BYTES + (rows + 1) * gap, n - later % n, soon};
 }
 
+/* The same for data without an end. */
+static inline struct ahead ahead_in_stream(void)
+{
+    return (struct ahead){FAR_BYTES, FAR_BYTES, 0, SOON_BYTES};
+}
+
 /* Fetches what is read after `bytes` bytes at p, which belong to element i of a row. */
 MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
 {
     ahead(p, i < next->edge ? next->near : next->far, bytes);
-    for (int64_t b = 0; next->soon && b < bytes; b += 64)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(next->soon + b)), 0, 3);
+    if (next->soon)
+        fetch_soon(p, next->soon, bytes);
 }
 
 #define NAME i8
