@@ -244,6 +244,8 @@ static void store(const struct block *block, const struct block_outputs *outputs
         kernels->stream_f32(to, values, n);
     } else if (type == DT_f64 && cls == CLS_F64) {
         kernels->stream_f64(to, values, n);
+    } else if (mf_is_class_type(type) && !mf_cls_is_float(mf_dtypes[type].cls) && !mf_cls_is_float(cls)) {
+        kernels->stream(to, values, n * item);
     } else {
         kernels->store[type][cls](spare, values, n);
         kernels->stream(to, spare, n * item);

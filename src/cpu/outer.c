@@ -12,7 +12,7 @@
 
 enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
 /* What is worth the threads' start, and the least width that each is given of it. */
-enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256 };
+enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16 };
 /* Operands up to CACHED_BYTES are as likely as not in a cache, where asking for lines ahead only costs. */
 enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 1024 };
 
@@ -307,6 +307,9 @@ static mf_status make(struct mf_plan *plan)
     data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->answers = runs_are_answers(plan);
+    /* what runs fetch ahead at a block's end is the next block's */
+    int64_t share = tasks / (4 * plan->threads), batch = share < RUNS_BLOCKS ? share : RUNS_BLOCKS;
+    data->batch = data->runs && batch > 1 ? batch : 1;
     mf_walk_make(&data->answer, nest_of(plan)->kept - 1, nest_of(plan)->size, nest_of(plan)->out[0]);
     plan_memory(plan);
     return MF_OK;
@@ -319,6 +322,7 @@ struct job {
     const struct pointers *pointers;
     char *memory;
     char *states[MAX_REDUCERS][2]; /* shared, when split */
+    int64_t blocks;                /* all of them */
     int64_t block;                 /* the block whose tiles are the tasks, when split */
     int64_t step;                  /* a worker's next block is about so many blocks later */
 };
@@ -430,9 +434,8 @@ static void widen_indices(struct columns *c)
     }
 }
 
-static void block_task(void *context, int64_t block, int number)
+static void one_block(const struct job *job, int64_t block, int number)
 {
-    const struct job *job = context;
     const struct outer_plan *data = job->plan->data;
     char *memory = job->memory + (size_t)number * data->worker_bytes, *states[MAX_REDUCERS][2];
     struct worker w;
@@ -451,6 +454,15 @@ static void block_task(void *context, int64_t block, int number)
     }
     if (!data->answers)
         finish_block(&w, job, block, memory);
+}
+
+static void block_task(void *context, int64_t task, int number)
+{
+    const struct job *job = context;
+    const struct outer_plan *data = job->plan->data;
+    const int64_t first = task * data->batch, left = job->blocks - first;
+    for (int64_t i = 0; i < data->batch && i < left; i++)
+        one_block(job, first + i, number);
 }
 
 static void tile_task(void *context, int64_t task, int number)
@@ -487,7 +499,8 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     struct job job;
     job.plan = plan;
     job.pointers = pointers;
-    job.step = data->split ? 1 : threads;
+    job.blocks = blocks;
+    job.step = data->split || data->batch > 1 ? 1 : threads;
     size_t workers = (size_t)threads * data->worker_bytes;
     job.memory = mf_alloc_aligned(workers + (data->split ? data->states_bytes : 0));
     if (!job.memory)
@@ -496,7 +509,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
         lay_out_states(data, plan->problem.program.reducer_count, job.memory + workers, job.states);
         run_split(&job, threads, blocks);
     } else {
-        mf_parallel(plan->device->threads, threads, blocks, block_task, &job);
+        mf_parallel(plan->device->threads, threads, (blocks + data->batch - 1) / data->batch, block_task, &job);
     }
     mf_free(job.memory);
     return MF_OK;

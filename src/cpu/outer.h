@@ -30,6 +30,7 @@ struct outer_plan {
     int64_t far;                        /* how far ahead joins fetch rows; 0 where a cache has them already */
     int64_t elements, tiles;            /* of one output */
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
+    int64_t batch;                      /* blocks of one task, neighbours */
     int64_t strip;                      /* P, a power of two up to 128 */
     enum strip layout;
     int split;           /* few outputs: tiles are the tasks */

@@ -9,7 +9,9 @@
  *   vput                              vstore_part of floats, without a call where there are masked stores
  *   vmin vmax                         a NaN sticks
  *   vabove vbelow                     a > b ? a : b, a < b ? a : b
- *   vscale(v, n, t)                   v * 2^n, which is normal, for whole n; t is n + 1.5 * 2^23 (double: 2^52)
+ *   vsplit(v, magic, &n)              what of v is beyond the nearest integer, for |v| < 2^21; n is that integer, in a
+ *                                     form of its own; magic is 1.5 * 2^23 (double: 2^52)
+ *   vscale(v, n)                      v * 2^n, which is normal, for such an n
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...
@@ -42,10 +44,17 @@ MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
         __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
 }
 
-/* The same along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
+/* Asks for what is read sooner, into the nearest cache. */
+MF_INLINE void fetch_soon(const void *p, int64_t distance, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i += 64)
+        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+}
+
+/* ahead() along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
  * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. Where there
  * is more to compute than one operation an element, memory is asked earlier. */
-enum { ROW_AHEAD_BYTES = 512, ROW_EARLY_BYTES = 2048 };
+enum { ROW_AHEAD_BYTES = 512, ROW_EARLY_BYTES = 2048, ROW_SOON_BYTES = 256 };
 MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_t n, int64_t bytes)
 {
     const int64_t distance = n < ROW_EARLY_BYTES ? n : ROW_EARLY_BYTES;
@@ -55,16 +64,34 @@ MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_
         ahead(next, i + distance - n, bytes);
 }
 
-/* AHEAD_BYTES of data after element i of a row is a place i < edge ? near : far bytes away. */
+/* FAR_BYTES of data after element i of a row is a place i < edge ? near : far bytes away. What lies `soon` bytes away
+ * is fetched once more, into the nearest cache: a kernel with more to compute than one operation an element has no time
+ * to wait for the second one either. 0: what lies there may be between two rows. */
+enum { FAR_BYTES = 8192, SOON_BYTES = 2048 };
 struct ahead {
-    int64_t near, far, edge;
+    int64_t near, far, edge, soon;
 };
 
 /* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. */
 static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 {
-    const int64_t later = AHEAD_BYTES / size, rows = later / n, gap = (pitch - n) * size;
-    return (struct ahead){AHEAD_BYTES + rows * gap, AHEAD_BYTES + (rows + 1) * gap, n - later % n};
+    const int64_t later = FAR_BYTES / size, rows = later / n, gap = (pitch - n) * size;
+    const int64_t soon = pitch == n || n * size > 4 * SOON_BYTES ? SOON_BYTES : 0;
+    return (struct ahead){FAR_BYTES + rows * gap, FAR_BYTES + (rows + 1) * gap, n - later % n, soon};
+}
+
+/* The same for data without an end. */
+static inline struct ahead ahead_in_stream(void)
+{
+    return (struct ahead){FAR_BYTES, FAR_BYTES, 0, SOON_BYTES};
+}
+
+/* Fetches what is read after `bytes` bytes at p, which belong to element i of a row. */
+MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
+{
+    ahead(p, i < next->edge ? next->near : next->far, bytes);
+    if (next->soon)
+        fetch_soon(p, next->soon, bytes);
 }
 
 #define NAME i8
@@ -171,17 +198,27 @@ static inline vec_i64 vlane_i64(void)
     return lane;
 }
 
-/* t's low bits are n. */
-static inline vec_f32 vscale_plain_f32(vec_f32 v, vec_f32 n, vec_f32 t)
+/* n is the integer + magic: its low bits are the integer's. */
+static inline vec_f32 vsplit_plain_f32(vec_f32 v, float magic, vec_f32 *n)
 {
-    (void)n;
-    return (vec_f32)((vec_u32)v + ((vec_u32)t << 23));
+    *n = v + magic;
+    return v - (*n - magic);
 }
 
-static inline vec_f64 vscale_plain_f64(vec_f64 v, vec_f64 n, vec_f64 t)
+static inline vec_f64 vsplit_plain_f64(vec_f64 v, double magic, vec_f64 *n)
 {
-    (void)n;
-    return (vec_f64)((vec_u64)v + ((vec_u64)t << 52));
+    *n = v + magic;
+    return v - (*n - magic);
+}
+
+static inline vec_f32 vscale_plain_f32(vec_f32 v, vec_f32 n)
+{
+    return (vec_f32)((vec_u32)v + ((vec_u32)n << 23));
+}
+
+static inline vec_f64 vscale_plain_f64(vec_f64 v, vec_f64 n)
+{
+    return (vec_f64)((vec_u64)v + ((vec_u64)n << 52));
 }
 
 /* fill where lane >= m. */

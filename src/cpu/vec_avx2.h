@@ -7,6 +7,8 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define vsplit_f32 vsplit_plain_f32
+#define vsplit_f64 vsplit_plain_f64
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
 

@@ -108,15 +108,30 @@ static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
     return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b);
 }
 
-static inline vec_f32 vscale_f32(vec_f32 v, vec_f32 n, vec_f32 t)
+/* VREDUCEPS with 0 leaves what is beyond the nearest even integer; n is the integer itself. */
+static inline vec_f32 vsplit_f32(vec_f32 v, float magic, vec_f32 *n)
 {
-    (void)t;
+    const vec_f32 rest = (vec_f32)_mm512_reduce_ps((__m512)v, 0);
+    (void)magic;
+    *n = v - rest;
+    return rest;
+}
+
+static inline vec_f64 vsplit_f64(vec_f64 v, double magic, vec_f64 *n)
+{
+    const vec_f64 rest = (vec_f64)_mm512_reduce_pd((__m512d)v, 0);
+    (void)magic;
+    *n = v - rest;
+    return rest;
+}
+
+static inline vec_f32 vscale_f32(vec_f32 v, vec_f32 n)
+{
     return (vec_f32)_mm512_scalef_ps((__m512)v, (__m512)n);
 }
 
-static inline vec_f64 vscale_f64(vec_f64 v, vec_f64 n, vec_f64 t)
+static inline vec_f64 vscale_f64(vec_f64 v, vec_f64 n)
 {
-    (void)t;
     return (vec_f64)_mm512_scalef_pd((__m512d)v, (__m512d)n);
 }
 
