@@ -21,7 +21,6 @@ int mf_emit_has_count(const struct problem *problem)
     return mf_emit_has_kind(problem, RED_MOMENTS) || (problem->program.reducer_count && problem->memory.window_count);
 }
 
-/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
 int mf_emit_is_ordered(const struct problem *problem)
 {
     for (int r = 0; r < problem->program.reducer_count; r++) {
@@ -55,6 +54,17 @@ int mf_emit_is_narrow(const struct problem *problem, int r)
     if (type == DT_i32)
         return reducer->fold != FOLD_SUM;
     return mf_dtypes[type].size <= 2;
+}
+
+int mf_emit_bytes_operand(const struct problem *problem)
+{
+    const struct program *program = &problem->program;
+    const struct reducer *reducer = &program->reducer[0];
+    if (program->reducer_count != 1 || problem->memory.window_count || !mf_emit_is_narrow(problem, 0) ||
+        reducer->fold != FOLD_SUM)
+        return -1;
+    int operand = program->map.node[reducer->arg[0]].index;
+    return problem->in_type[operand] == DT_i8 || problem->in_type[operand] == DT_u8 ? operand : -1;
 }
 
 static const char *lane_identity(const struct problem *problem, int r)
@@ -124,18 +134,47 @@ static int all_fields(const struct problem *problem, struct field *field)
     return n;
 }
 
+static int is_long(const char *type)
+{
+    return strcmp(type, "float") && strcmp(type, "int");
+}
+
 int mf_emit_state_words(const struct problem *problem)
 {
     struct field field[MAX_FIELDS];
     int n = all_fields(problem, field), words = 0;
     for (int i = 0; i < n; i++)
-        words += strcmp(field[i].type, "float") && strcmp(field[i].type, "int") ? 2 : 1;
+        words += is_long(field[i].type) ? 2 : 1;
     return words;
 }
 
-int64_t mf_emit_state_bytes(const struct problem *problem)
+int mf_emit_state_bytes(const struct problem *problem)
 {
-    return 8 * (int64_t)mf_emit_state_words(problem);
+    struct field field[MAX_FIELDS];
+    int n = all_fields(problem, field), bytes = 0, align = 4;
+    for (int nested = 1; nested >= 0; nested--) /* users' states stand first */
+        for (int i = 0; i < n; i++)
+            if ((strchr(field[i].name, '.') != NULL) == nested) {
+                int size = is_long(field[i].type) ? 8 : 4;
+                align = size > align ? size : align;
+                bytes = (bytes + size - 1) / size * size + size;
+            }
+    return (bytes + align - 1) / align * align;
+}
+
+int mf_emit_lane_words(const struct problem *problem)
+{
+    int words = 0;
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        struct field field[REDUCER_FIELDS];
+        int n = fields_of(problem, r, field);
+        for (int i = 0; i < n; i++)
+            words += is_long(field[i].type) && !(i && problem->program.reducer[r].kind == RED_ARG) &&
+                             !mf_emit_is_narrow(problem, r)
+                         ? 2
+                         : 1;
+    }
+    return words;
 }
 
 static void emit_empty(const struct reducer *reducer, int r, const char *identity, struct gpu_text *to)
@@ -349,12 +388,12 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
             "    }\n",
             type, type, type, type, type, r, r, type, type, type, r, r, r, r, r, r, r, r, r);
         break;
-    case RED_LSE:
+    case RED_LSE: /* the greater one's factor is E(0) = 1; of a maximum that is no number s does not matter */
         mf_text_add(to,
-                    "    c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
-                    "    c.r%d_s = a.r%d_s * mf_exp_below_%s(a.r%d_m - c.r%d_m) + b.r%d_s * "
-                    "mf_exp_below_%s(b.r%d_m - c.r%d_m);\n",
-                    r, cls, r, r, r, r, cls, r, r, r, cls, r, r);
+                    "    {\n        const %s d = a.r%d_m - b.r%d_m, e = mf_exp_below_%s(d < 0 ? d : -d);\n"
+                    "        c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
+                    "        c.r%d_s = d < 0 ? a.r%d_s * e + b.r%d_s : a.r%d_s + b.r%d_s * e;\n    }\n",
+                    type, r, r, cls, r, cls, r, r, r, r, r, r, r);
         break;
     case RED_USER:
         if (reducer->user->recipe->ordered)
@@ -417,9 +456,13 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
         mf_text_append(to, "    c.some = a.some | b.some;\n");
     mf_text_append(to, "    return c;\n}\n\n"
                        "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
-                       "distance)\n{\n    struct state c;\n");
+                       "distance, int even)\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)
-        mf_text_add(to, "    EXCHANGE(%s, c.%s, s.%s, distance);\n", field[i].type, field[i].name, field[i].name);
+        if (!strcmp(field[i].name, "n")) /* even: all have as many elements */
+            mf_text_append(to, "    if (even)\n        c.n = s.n;\n    else\n"
+                               "        EXCHANGE(int64_t, c.n, s.n, distance);\n");
+        else
+            mf_text_add(to, "    EXCHANGE(%s, c.%s, s.%s, distance);\n", field[i].type, field[i].name, field[i].name);
     mf_text_append(to,
                    "    return c;\n}\n\nstatic inline struct state choose(int first, struct state a, struct state b)"
                    "\n{\n    struct state c;\n");

@@ -10,8 +10,6 @@ extern const char *const mf_class_type[], *const mf_class_name[];
 int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind);
 /* Whether states count their elements: moments merge by counts, and a window may leave some out. */
 int mf_emit_has_count(const struct problem *problem);
-/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
-int mf_emit_is_ordered(const struct problem *problem);
 /* Whether it is a user's reducer, given as text, that keeps its elements' order. */
 int mf_emit_keeps_order(const struct reducer *reducer);
 /* Whether a lane of this reducer is an int, and its element an operand as it is. */
