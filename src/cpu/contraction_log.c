@@ -1,4 +1,4 @@
-/* Solvers "log-certified", "log-fast" and "log-exact": out[m, n] = logsumexp over k of x[m, k] + y[k, n] as a product
+/* Solvers "log-certified", "log-fast", "log-exact" and "log-running": out[m, n] = logsumexp over k of x[m, k] + y[k, n] as a product
  * of matrices.
  *
  *     r[m] = max over k of x[m, k], c[n] = max over k of y[k, n], S = exp(x - r) exp(y - c), out = r + c + log S
@@ -7,15 +7,16 @@
  * underflows; a certificate finds that: every product that was lost, or that E's floor made (docs/numerics.md, section
  * 3), is below e^-87, so S >= K * 2^-101 (f64: e^-708, K * 2^-967) has lost less than one rounding. Outputs that fail
  * it and rows or columns with +inf or NaN are computed again, one exp a term. "log-fast" looks for no certificate and
- * is wrong without a word where S underflows; "log-exact" computes every output with one exp a term.
+ * is wrong without a word where S underflows; "log-exact" computes every output with one exp a term, in two passes: the
+ * greatest term, then the sum. "log-running" needs one, with a state that is merged block by block.
  *
- * Terms are summed in an order of their own (and fused where there are instructions for it), so these solvers are not
- * chosen by themselves; results are the same from run to run. */
+ * Terms are summed in an order of their own (and fused where there are instructions for it), so these solvers run where
+ * the contract's bits are not asked for; results are the same from run to run. */
 #include "contraction.h"
 
 #include <math.h>
 
-enum tier { FAST, CERTIFIED, EXACT };
+enum tier { FAST, CERTIFIED, EXACT, RUNNING };
 
 struct log_plan {
     struct contraction contraction;
@@ -74,6 +75,11 @@ static mf_status make_fast(struct mf_plan *plan)
 static mf_status make_exact(struct mf_plan *plan)
 {
     return make(plan, EXACT);
+}
+
+static mf_status make_running(struct mf_plan *plan)
+{
+    return make(plan, RUNNING);
 }
 
 /* ---- a value of either class ---- */
@@ -292,33 +298,62 @@ static void compute_marked(struct contraction_worker *w)
     }
 }
 
+/* The greatest term of every output in one packed block, with what tiles are given. */
+static void find_most(struct contraction_worker *w, const struct term_block *block, char *most)
+{
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    mf_contraction_tiles(w, block, w->plan->device->kernels->contractions->tile[PRODUCT_ADD][FOLD_MAX][cls][1], most);
+}
+
+/* sums = the sum of E(term - most) over one packed block, for every output. */
+static void sum_below(struct contraction_worker *w, const struct term_block *block, const char *most, char *sums)
+{
+    const struct contraction *c = w->contraction;
+    const struct contraction_kernels *k = w->plan->device->kernels->contractions;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    const int64_t pitch = c->block[COLUMN_FACTOR], bytes = block->terms * c->size;
+    memset(sums, 0, c->value_bytes);
+    for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j += c->factor[COLUMN_FACTOR].width)
+        for (int64_t i = 0; i < w->count[ROW_FACTOR]; i += c->factor[ROW_FACTOR].width) {
+            const int64_t at = (i * pitch + j) * c->size;
+            k->exp_sums[cls](sums + at, most + at, pitch, w->panel[ROW_FACTOR] + i * bytes,
+                             w->panel[COLUMN_FACTOR] + j * bytes, block->terms);
+        }
+}
+
 /* Every output: the greatest term, then the sum of what is below it. */
 static void compute_all(struct contraction_worker *w)
 {
     const struct contraction *c = w->contraction;
-    const enum cls cls = w->plan->problem.program.reducer[0].cls;
-    const struct contraction_kernels *k = w->plan->device->kernels->contractions;
     char *most = mf_contraction_values(w, EXACT_MOST), *sums = mf_contraction_values(w, EXACT_SUMS);
     char *part = mf_contraction_values(w, EXACT_PART); /* chains are short: rounding errors grow with their length */
-    const int64_t pitch = c->block[COLUMN_FACTOR], column_width = c->factor[COLUMN_FACTOR].width;
     for (int64_t b = 0; b < c->order.block_count; b++) {
         mf_contraction_pack(w, &c->order.block[b]);
-        mf_contraction_tiles(w, &c->order.block[b], k->tile[PRODUCT_ADD][FOLD_MAX][cls][1], b ? sums : most);
+        find_most(w, &c->order.block[b], b ? sums : most);
         if (b)
             mf_contraction_join(w, FOLD_MAX, most, sums);
     }
     memset(sums, 0, c->value_bytes);
     for (int64_t b = 0; b < c->order.block_count; b++) {
-        memset(part, 0, c->value_bytes);
-        const int64_t terms = c->order.block[b].terms, bytes = terms * c->size;
         mf_contraction_pack(w, &c->order.block[b]);
-        for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j += column_width)
-            for (int64_t i = 0; i < w->count[ROW_FACTOR]; i += c->factor[ROW_FACTOR].width) {
-                const int64_t at = (i * pitch + j) * c->size;
-                k->exp_sums[cls](part + at, most + at, pitch, w->panel[ROW_FACTOR] + i * bytes,
-                                 w->panel[COLUMN_FACTOR] + j * bytes, terms);
-            }
+        sum_below(w, &c->order.block[b], most, part);
         mf_contraction_join(w, FOLD_SUM, sums, part);
+    }
+}
+
+/* Every output, reading the operands once: a block's greatest term and sum, merged into those of the blocks before. */
+static void compute_running(struct contraction_worker *w)
+{
+    const struct contraction *c = w->contraction;
+    const struct lse_kernels *lse = &w->plan->device->kernels->lse[w->plan->problem.program.reducer[0].cls];
+    char *most = mf_contraction_values(w, EXACT_MOST), *sums = mf_contraction_values(w, EXACT_SUMS);
+    char *next = mf_contraction_values(w, SUMS), *part = mf_contraction_values(w, EXACT_PART);
+    for (int64_t b = 0; b < c->order.block_count; b++) {
+        mf_contraction_pack(w, &c->order.block[b]);
+        find_most(w, &c->order.block[b], b ? next : most);
+        sum_below(w, &c->order.block[b], b ? next : most, b ? part : sums);
+        if (b)
+            lse->merge(most, sums, next, part, w->count[ROW_FACTOR] * c->block[COLUMN_FACTOR]);
     }
 }
 
@@ -362,8 +397,8 @@ static void task(struct contraction_worker *w)
     const struct log_plan *data = w->plan->data;
     const int64_t outputs = w->count[ROW_FACTOR] * w->count[COLUMN_FACTOR];
     struct shifts shifts;
-    if (data->tier == EXACT) {
-        compute_all(w);
+    if (data->tier == EXACT || data->tier == RUNNING) {
+        (data->tier == EXACT ? compute_all : compute_running)(w);
         mf_plan_count_tier(w->plan, MF_TIER_EXACT, outputs);
         mf_contraction_store(w, set_exact_states);
         return;
@@ -408,4 +443,13 @@ const struct solver mf_solver_log_fast = {
 const struct solver mf_solver_log_exact = {
     "log-exact",          "one exp a term, in tiles", applicable, make_exact, execute,
     mf_contraction_print, mf_contraction_forget,
+};
+const struct solver mf_solver_log_running = {
+    "log-running",
+    "one exp a term, in tiles, the operands read once",
+    applicable,
+    make_running,
+    execute,
+    mf_contraction_print,
+    mf_contraction_forget,
 };

@@ -487,7 +487,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     memset(&problem, 0, sizeof problem);
     problem.huge = !choose(8);
     const char *solver = solvers[choose(4)];
-    uint32_t flags = choose(4) ? 0 : MF_ORDER_AS_WRITTEN;
+    uint32_t flags = choose(4) ? MF_ORDER_CONTRACT : MF_ORDER_AS_WRITTEN;
     int threads = choose(3);
     choose_modes();
     choose_expression();
