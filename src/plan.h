@@ -95,7 +95,7 @@ extern const struct solver *const mf_solvers[];
 /* Those whose results are not the reference's bits: they run when they are asked for by name, and log-certified where
  * it pays and nobody asks for the contract's order. */
 extern const struct solver *const mf_solvers_by_name[];
-/* Whether log-certified applies, and is worth while. */
+/* Whether log-certified is worth while, where it applies. */
 int mf_log_products_pay(const struct mf_plan *plan);
 
 extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_contract, mf_solver_contract_arg, mf_solver_outer,

@@ -36,17 +36,21 @@ static int applicable(const struct mf_plan *plan)
 }
 
 /* One exp an element instead of one a term does not pay where outputs are few. (modefold bench, batches of f32: 8 x 8
- * outputs of 8 terms are slower than solver inner's, 16 x 16 of 16 and 4 x 64 of 4 faster.) */
+ * outputs of 8 terms are slower than solver inner's, 16 x 16 of 16 and 4 x 64 of 4 faster.) Of GPUs too, which have no
+ * tables of kernels. */
 int mf_log_products_pay(const struct mf_plan *plan)
 {
     enum { LEAST_OWN = 4, LEAST_OUTPUTS = 128 };
+    const struct problem *problem = &plan->problem;
     struct product_form form;
     struct factor_loops loops;
-    if (!applicable(plan) || !mf_contraction_fits(plan, &form))
+    if (problem->program.reducer_count != 1 || problem->program.reducer[0].kind != RED_LSE || !problem->kept_total ||
+        !mf_product_find(&problem->program.map, problem->program.reducer[0].arg[0], &form) ||
+        form.product != PRODUCT_ADD)
         return 0;
-    mf_factors_loops(&plan->problem, form.node, &loops);
-    const int64_t rows = mf_factors_positions(&plan->problem, &loops, ROW_FACTOR);
-    const int64_t columns = mf_factors_positions(&plan->problem, &loops, COLUMN_FACTOR);
+    mf_factors_loops(problem, form.node, &loops);
+    const int64_t rows = mf_factors_positions(problem, &loops, ROW_FACTOR);
+    const int64_t columns = mf_factors_positions(problem, &loops, COLUMN_FACTOR);
     return rows >= LEAST_OWN && columns >= LEAST_OWN && rows * columns >= LEAST_OUTPUTS;
 }
 
