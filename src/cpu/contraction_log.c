@@ -1,5 +1,5 @@
-/* Solvers "log-certified", "log-fast", "log-exact" and "log-running": out[m, n] = logsumexp over k of x[m, k] + y[k, n] as a product
- * of matrices.
+/* Solvers "log-certified", "log-fast", "log-exact" and "log-running": out[m, n] = logsumexp over k of
+ * x[m, k] + y[k, n], as a product of matrices.
  *
  *     r[m] = max over k of x[m, k], c[n] = max over k of y[k, n], S = exp(x - r) exp(y - c), out = r + c + log S
  *
