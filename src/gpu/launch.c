@@ -188,14 +188,16 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     int in_memory = shape_bytes + others > limits->parameters;
     struct gpu_text text = {NULL, 0, 0, 0};
     assemble(&plan->problem, choice, gpu, in_memory, &text);
-    mf_status status =
-        text.failed || choice->macros.failed || choice->functions.failed ? MF_ERROR_MEMORY : get_kernel(device, text.text, &gpu->kernel);
+    mf_status status = text.failed || choice->macros.failed || choice->functions.failed
+                           ? MF_ERROR_MEMORY
+                           : get_kernel(device, text.text, &gpu->kernel);
     mf_free(text.text);
     MF_TRY(status);
     if (choice->workspace_bytes)
         MF_TRY(device->api->alloc(device->gpu, choice->workspace_bytes, &gpu->workspace));
     if (choice->table)
-        MF_TRY(device->api->copy(device->gpu, gpu->workspace, 0, (void *)(uintptr_t)choice->table, choice->table_bytes, 0));
+        MF_TRY(device->api->copy(device->gpu, gpu->workspace, 0, (void *)(uintptr_t)choice->table, choice->table_bytes,
+                                 0));
     if (!in_memory)
         return MF_OK;
     MF_TRY(device->api->alloc(device->gpu, shape_bytes, &gpu->shape_memory));

@@ -14,15 +14,15 @@ struct gpu_choice {
     const char *fold;                 /* text of kernels/fold.cl where it is used, or null */
     int threads, vector, vector_loop; /* elements read together, along this loop */
     int flat;                         /* vectors run over the loops' ends: only bases have to be aligned */
-    int beside;             /* blocks that a multiprocessor is to have room for, or 0 */
+    int beside;                       /* blocks that a multiprocessor is to have room for, or 0 */
     int64_t blocks;
     int64_t own[GPU_OWN];    /* struct shape's p */
     int64_t workspace_bytes; /* 0: none */
-    const void *table; /* on the host: what the workspace begins with, or null */
+    const void *table;       /* on the host: what the workspace begins with, or null */
     int64_t table_bytes;
     struct gpu_text macros;    /* #define lines of its own */
     struct gpu_text functions; /* text of its own, before the kernel file's */
-    char text[256];          /* its choices, for people */
+    char text[256];            /* its choices, for people */
 };
 
 /* A stage that is no kernel of ours: puts its work into the stream, as a launch does. */
@@ -33,8 +33,8 @@ struct gpu_call {
     void *context;
 };
 
-/* A stage of the plan, after those that it has: compiles (or finds) the kernel; the first one makes the workspace, which
- * is for all. Fills plan->data. Takes over choice->macros and choice->functions. */
+/* A stage of the plan, after those that it has: compiles (or finds) the kernel; the first one makes the workspace,
+ * which is for all. Fills plan->data. Takes over choice->macros and choice->functions. */
 mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice);
 /* The same of a call; where that fails, its context is forgotten. */
 mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call);
