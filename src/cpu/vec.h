@@ -11,7 +11,7 @@
  *   vabove vbelow                     a > b ? a : b, a < b ? a : b
  *   vsplit(v, magic, &n)              what of v is beyond the nearest integer, for |v| < 2^21; n is that integer, in a
  *                                     form of its own; magic is 1.5 * 2^23 (double: 2^52)
- *   vscale(v, n)                      v * 2^n, which is normal, for such an n
+ *   vscale(v, n)                      v * 2^n, which is normal, for such an n; VSCALE_KEEPS_NANS: a NaN stays one
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...

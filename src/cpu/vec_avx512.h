@@ -108,6 +108,8 @@ static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
     return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b);
 }
 
+#define VSCALE_KEEPS_NANS 1
+
 /* VREDUCEPS with 0 leaves what is beyond the nearest even integer; n is the integer itself. */
 static inline vec_f32 vsplit_f32(vec_f32 v, float magic, vec_f32 *n)
 {

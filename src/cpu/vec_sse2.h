@@ -7,6 +7,7 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define VSCALE_KEEPS_NANS 0
 #define vsplit_f32 vsplit_plain_f32
 #define vsplit_f64 vsplit_plain_f64
 #define vscale_f32 vscale_plain_f32
