@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Folds on one CUDA GPU: modefold beside the limit of memory, PyTorch and CuPy, every row in one run.
 
-    gpu_table.py --library libmodefold.so [--types f32,f64,f16,bf16,i8] [--rows A.x,seg32] [--compile] [--out NAME]
+    gpu_table.py --library libmodefold.so [--types f32,f64,f16,bf16,i8] [--rows A.x,seg32] [--compile] [--cub LIBRARY]
+                 [--out NAME]
 
 Times are medians, with the cache emptied before every repetition (triton.testing.do_bench). The limit moves the row's
 bytes: a plain read of 16 bytes a thread where the outputs are under 1 % of the bytes, else PyTorch's copy. The table's
 ratio is (bytes read + bytes written) / time over the limit's. --compile also measures torch.compile, which takes
-minutes. NAME.md and NAME.json are written."""
+minutes, --cub CUB's sums of contiguous rows (bench/peer_cub.cu; of f16 and bf16 CUB keeps its sums in that type).
+NAME.md and NAME.json are written."""
 import argparse
 import ctypes
 import json
@@ -118,6 +120,11 @@ def tensor(x):
     return t
 
 
+class Options(ctypes.Structure):
+    """mf_options."""
+    _fields_ = [("solver", ctypes.c_char_p), ("flags", ctypes.c_uint), ("threads", ctypes.c_int)]
+
+
 class Modefold:
     def __init__(self, path):
         self.lib = ctypes.CDLL(path)
@@ -131,14 +138,15 @@ class Modefold:
         if status:
             raise RuntimeError(self.lib.mf_error().decode())
 
-    def plan(self, modes, expression, inputs, outputs):
+    def plan(self, modes, expression, inputs, outputs, solver=None):
         ins, outs = (Tensor * len(inputs))(*map(tensor, inputs)), (Tensor * len(outputs))(*map(tensor, outputs))
         keep = [tensor(x) for x in inputs + outputs]
         for t, k in zip(list(ins) + list(outs), keep):
             t.shape, t.strides = k.keep
         plan = ctypes.c_void_p()
-        self.check(self.lib.mf_plan_create(self.device, modes.encode(), expression.encode(), ins, outs, None,
-                                           ctypes.byref(plan)))
+        options = Options(solver.encode() if solver else None, 0, 0)
+        self.check(self.lib.mf_plan_create(self.device, modes.encode(), expression.encode(), ins, outs,
+                                           ctypes.byref(options), ctypes.byref(plan)))
         a = (ctypes.c_void_p * len(inputs))(*[x.data_ptr() for x in inputs])
         b = (ctypes.c_void_p * len(outputs))(*[x.data_ptr() for x in outputs])
         stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
@@ -149,6 +157,38 @@ class Modefold:
         run.text = self.lib.mf_plan_describe(plan).decode()
         run.close = lambda: self.lib.mf_plan_destroy(plan)
         run.keep = keep
+        return run
+
+
+class Cub:
+    """CUB's sums of the last axes of a tensor (bench/peer_cub.cu)."""
+    TYPES = {torch.float32: 0, torch.float64: 1, torch.float16: 2, torch.bfloat16: 3, torch.int8: 4}
+
+    def __init__(self, path):
+        self.sums = ctypes.CDLL(path).peer_cub_sums
+
+    def of(self, x, axes):
+        """A function that sums the rows, or None where the axes are not the last ones."""
+        if tuple(axes) != tuple(range(x.dim() - len(axes), x.dim())):
+            return None
+        length = 1
+        for axis in axes:
+            length *= x.shape[axis]
+        rows = x.numel() // length
+        out = torch.empty(rows, dtype=x.dtype if x.dtype.is_floating_point else torch.int64, device="cuda")
+        size = ctypes.c_size_t()
+        arguments = (ctypes.c_void_p(x.data_ptr()), ctypes.c_void_p(out.data_ptr()), ctypes.c_int64(rows),
+                     ctypes.c_int64(length), ctypes.c_void_p(torch.cuda.current_stream().cuda_stream))
+        kind = self.TYPES[x.dtype]
+        if self.sums(kind, None, ctypes.byref(size), *arguments):
+            return None
+        room = torch.empty(max(size.value, 1), dtype=torch.uint8, device="cuda")
+        temporary = ctypes.c_void_p(room.data_ptr())
+
+        def run():
+            if self.sums(kind, temporary, ctypes.byref(size), *arguments):
+                raise RuntimeError("CUB fails")
+        run.keep = x, out, room
         return run
 
 
@@ -178,6 +218,7 @@ class Bench:
             self.cupy, self.read_kernel = cupy, cupy.RawKernel(READ, "read")
         except ImportError:
             self.cupy = None
+        self.cub = Cub(options.cub) if options.cub else None
 
     def read_limit(self, size):
         x = torch.empty(size // 4, dtype=torch.float32, device="cuda").normal_()
@@ -246,6 +287,9 @@ class Bench:
                     with stream:
                         c.sum(axis=axes)
                 peers["cupy"] = run
+            cub = self.cub.of(x, axes) if self.cub and self.options.peers else None
+            if cub:
+                peers["CUB"] = cub
             self.measure(name, modes, "sum(a)", [x], [out], peers)
 
     def others(self, kind):
@@ -289,7 +333,7 @@ class Bench:
         return not self.options.rows or name in self.options.rows.split(",")
 
 
-PEERS = ("torch", "torch.compile", "cupy")
+PEERS = ("torch", "torch.compile", "cupy", "CUB")
 
 
 def line(row):
@@ -304,6 +348,7 @@ def main():
     parser.add_argument("--types", default="f32,f64,f16,bf16,i8")
     parser.add_argument("--rows", default="")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--cub", default="")
     parser.add_argument("--no-peers", dest="peers", action="store_false")
     parser.add_argument("--milliseconds", type=float, default=40)
     parser.add_argument("--out", default="")
@@ -325,8 +370,8 @@ def main():
             json.dump({"device": head, "command": command, "rows": bench.rows}, f, indent=1)
         with open(options.out + ".md", "w") as f:
             f.write(f"# {head}\n\n`{command}`; GB/s, bytes read and written once\n\n")
-            f.write("| row | type | solver | modefold | limit | ratio | torch | torch.compile | CuPy |\n")
-            f.write("|---|---|---|---:|---:|---:|---:|---:|---:|\n")
+            f.write("| row | type | solver | modefold | limit | ratio | torch | torch.compile | CuPy | CUB |\n")
+            f.write("|---|---|---|---:|---:|---:|---:|---:|---:|---:|\n")
             for r in bench.rows:
                 if "ratio" in r:
                     peers = " | ".join("%.0f" % r[p] if r.get(p) else "-" for p in PEERS)

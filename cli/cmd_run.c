@@ -18,7 +18,7 @@
 struct job {
     const char *set, *dtype, *solver, *device_name;
     int64_t threads;
-    int as_written, json;
+    int as_written, contract, json;
     struct option_list files, define;
     char *modes;
     const char *expression;
@@ -146,7 +146,8 @@ static mf_status execute(struct job *job)
 
 static int fold(struct job *job)
 {
-    mf_options options = {job->solver, job->as_written ? MF_ORDER_AS_WRITTEN : 0, (int)job->threads};
+    const uint32_t order = (job->as_written ? MF_ORDER_AS_WRITTEN : 0) | (job->contract ? MF_ORDER_CONTRACT : 0);
+    mf_options options = {job->solver, order, (int)job->threads};
     struct progress progress;
     progress_start(&progress, "folding %.1f GB", bytes_moved(job) * 1e-9);
     mf_status status = send(job);
@@ -197,6 +198,19 @@ static void show_results(const struct job *job)
     }
 }
 
+/* How many outputs of a log-space product took which way. */
+static void show_tiers(const mf_plan *plan)
+{
+    static const char *const names[] = {"certified", "wide", "exact", "unchecked"};
+    int any = 0;
+    for (int t = 0; t < 4; t++) {
+        const int64_t count = mf_plan_tier_count(plan, (mf_tier)t);
+        if (count)
+            printf("%s\"%s\": %lld", any++ ? ", " : ", \"tiers\": {", names[t], (long long)count);
+    }
+    printf("%s", any ? "}" : "");
+}
+
 static void show_json(const struct job *job)
 {
     double bytes = bytes_moved(job);
@@ -206,8 +220,10 @@ static void show_json(const struct job *job)
     show_json_text(stdout, job->expression);
     printf(", \"device\": ");
     show_json_text(stdout, mf_device_describe(job->device));
-    printf(", \"solver\": \"%s\", \"seconds\": %.9f, \"bytes\": %.0f, \"gb_per_second\": %.3f, \"results\": [",
-           mf_plan_solver(job->plan), job->seconds, bytes, job->seconds > 0 ? bytes * 1e-9 / job->seconds : 0);
+    printf(", \"solver\": \"%s\"", mf_plan_solver(job->plan));
+    show_tiers(job->plan);
+    printf(", \"seconds\": %.9f, \"bytes\": %.0f, \"gb_per_second\": %.3f, \"results\": [", job->seconds, bytes,
+           job->seconds > 0 ? bytes * 1e-9 / job->seconds : 0);
     for (int k = 0; k < job->results.count; k++) {
         const char *text;
         int length;
@@ -267,6 +283,7 @@ int command_run(int argc, char **argv)
         {"device", OPTION_TEXT, &job->device_name},
         {"define", OPTION_MANY, &job->define},
         {"order-as-written", OPTION_FLAG, &job->as_written},
+        {"order-contract", OPTION_FLAG, &job->contract},
         {"json", OPTION_FLAG, &job->json},
         {NULL, OPTION_FLAG, NULL},
     };

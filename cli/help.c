@@ -44,6 +44,7 @@ static const char run[] =
     "  --solver NAME       this one or none; 'modefold info' lists them\n"
     "  --device NAME       cpu, cpu:N, cuda:N, opencl:N or auto (cuda:0, else cpu)\n"
     "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
+    "  --order-contract    log-space products too with the bits that every device gives, one exp a term\n"
     "  --json              shape, type, time, GB/s, solver, and the data of small results, as JSON\n"
     "  --define TEXT       an operation of your own, for instance the last x of x = s x + t, used as affine(a,b):\n"
     "                      'ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t;\n"
@@ -63,7 +64,7 @@ static const char plan[] =
     "  modefold plan 'ij->i | sum(a) | a=f32[4,5]'\n"
     "\n"
     "  --set i=2,j=2   --dtype TYPE   --threads N   --solver NAME   --device NAME   --order-as-written\n"
-    "  --define TEXT   as for run; --dtype does not go with outputs that are written out\n";
+    "  --order-contract   --define TEXT   as for run; --dtype does not go with outputs that are written out\n";
 
 static const char verify[] =
     "modefold verify [PROBLEM...] [options]\n"
@@ -82,12 +83,13 @@ static const char verify[] =
     "  --define TEXT  an operation of your own, as for run\n"
     "\n"
     "Every solver that applies, and the library's own choice, must give the reference's bits and write\n"
-    "nothing else. A difference is printed as its problem, the element and both values, then made smaller.\n"
+    "nothing else. Log-space products in an order of their own are compared by their bound, and in the contract's\n"
+    "order by its bits. A difference is printed as its problem, the element and both values, then made smaller.\n"
     "Exit status 1 if there is one.\n"
     "\n"
     "A problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] ... | OPTIONS\n"
     "  tensors  :(STRIDES) +OFFSET, in elements; o=f32[8]@a lies in the memory of a; without outputs: the fold's own\n"
-    "  options  seed=N data=KIND order=written threads=N solver=NAME define=\"TEXT\";\n"
+    "  options  seed=N data=KIND order=written|contract threads=N solver=NAME define=\"TEXT\";\n"
     "           'modefold info' lists the kinds of data\n";
 
 static const char bench[] =

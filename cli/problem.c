@@ -269,16 +269,25 @@ static int read_option(struct reader *r)
     if (!strcmp(key, "define"))
         return read_definition(r);
     int is_number = r->at < r->end && isdigit((unsigned char)*r->at);
-    if (is_number ? number(r, &n) : !word(r, value, sizeof value))
+    size_t length = 0;
+    int wrong = is_number && number(r, &n);
+    if (!is_number)
+        length = word(r, value, sizeof value);
+    if (wrong || (!is_number && !length))
         return fail(r, "option %s has no good value at \"%.30s\"", key, start);
+    while (!is_number && length + 1 < sizeof value && take(r, '-')) { /* solvers' names have it: contract-arg */
+        value[length++] = '-';
+        length += word(r, value + length, sizeof value - length);
+    }
     if (!strcmp(key, "seed") && is_number) {
         r->line->seed = (uint64_t)n;
     } else if (!strcmp(key, "threads") && is_number && n <= 256) {
         r->line->threads = (int)n;
     } else if (!strcmp(key, "solver") && !is_number) {
         snprintf(r->line->solver, sizeof r->line->solver, "%s", value);
-    } else if (!strcmp(key, "order") && !is_number && (!strcmp(value, "written") || !strcmp(value, "memory"))) {
-        r->line->as_written = value[0] == 'w';
+    } else if (!strcmp(key, "order") && !is_number &&
+               (!strcmp(value, "written") || !strcmp(value, "memory") || !strcmp(value, "contract"))) {
+        r->line->order = value[0] == 'w' ? MF_ORDER_AS_WRITTEN : value[0] == 'c' ? MF_ORDER_CONTRACT : 0;
     } else if (!strcmp(key, "data") && !is_number) {
         int kind = 0;
         while (kind < VALUES_COUNT && strcmp(value, values_kind_names[kind]) != 0)
@@ -453,8 +462,8 @@ char *problem_print(const struct problem_line *line, char *text, size_t size)
     for (int k = 0; k < line->output_count; k++)
         put_tensor(&w, line, MF_MAX_INPUTS + k);
     put(&w, "| seed=%" PRIu64 " data=%s", line->seed, values_kind_names[line->data]);
-    if (line->as_written)
-        put(&w, " order=written");
+    if (line->order)
+        put(&w, " order=%s", line->order & MF_ORDER_AS_WRITTEN ? "written" : "contract");
     if (line->threads)
         put(&w, " threads=%d", line->threads);
     if (line->solver[0])

@@ -6,7 +6,7 @@
  *              :(STRIDES)  in elements, any sign, 0 too; without it row-major
  *              +OFFSET     elements from the start of the memory to position 0 (default: the least that is possible)
  *              @NAME       an output lies in the memory of this operand or earlier output
- *   options  seed=N (1)  data=KIND (normal; see values.h)  order=written  threads=N  solver=NAME
+ *   options  seed=N (1)  data=KIND (normal; see values.h)  order=written, order=contract  threads=N  solver=NAME
  *            define="TEXT", an operation given as text (mf_operation_define_text), up to 4 times
  *            The last field may be missing; so may the outputs, where the fold's own are meant.
  *
@@ -42,7 +42,8 @@ struct problem_line {
     struct problem_tensor tensor[PROBLEM_TENSORS];
     uint64_t seed;
     enum values_kind data;
-    int as_written, threads;
+    uint32_t order; /* MF_ORDER_... flags */
+    int threads;
     char solver[32]; /* "" where not given */
     int define_count;
     char define[PROBLEM_DEFINES][1024];

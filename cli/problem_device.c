@@ -73,7 +73,7 @@ static mf_status run(const struct problem_line *line, const struct problem_there
     if (use_fold)
         return mf_fold(there->device, line->modes, line->expression, there->input, there->output);
     mf_plan *plan;
-    mf_options options = {solver, line->as_written ? MF_ORDER_AS_WRITTEN : 0, 0};
+    mf_options options = {solver, line->order, 0};
     mf_status status =
         mf_plan_create(there->device, line->modes, line->expression, there->input, there->output, &options, &plan);
     if (status != MF_OK)

@@ -289,7 +289,7 @@ mf_status problem_plan(mf_device *device, const struct problem_line *line, const
     mf_options options = {solver            ? solver
                           : line->solver[0] ? line->solver
                                             : NULL,
-                          line->as_written ? MF_ORDER_AS_WRITTEN : 0, threads ? threads : line->threads};
+                          line->order, threads ? threads : line->threads};
     return mf_plan_create(device, line->modes, line->expression, inputs, outputs, &options, plan);
 }
 

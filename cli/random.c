@@ -511,7 +511,7 @@ static void choose_options(struct sketch *s)
                                                VALUES_wide,    VALUES_special,  VALUES_special,  VALUES_ties};
     s->line->seed = dice_bits(&s->dice) >> 40;
     s->line->data = percent(s, 3) ? VALUES_ones : kinds[below(s, 12)];
-    s->line->as_written = percent(s, 12);
+    s->line->order = percent(s, 12) ? MF_ORDER_AS_WRITTEN : 0;
 }
 
 /* Two windows on one operand, or a diagonal, can make it larger than is worth while. */

@@ -239,7 +239,7 @@ static int shrink_options(struct shrinker *s)
         changed |= keep_if_failing(s);
     }
     s->trial = *s->best;
-    s->trial.as_written = 0;
+    s->trial.order = 0;
     changed |= keep_if_failing(s);
     s->trial = *s->best;
     s->trial.threads = 0;

@@ -2,6 +2,7 @@
 #include "verify.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lists.h"
@@ -52,24 +53,57 @@ static int is_wanted(const struct run *run, int device, const char *name)
     return !only || !strcmp(only, name);
 }
 
-/* Runs one solver (null: the automatic choice) and compares; *ran says whether it applied. */
-static enum finding_kind compare_solver(struct run *run, int device, const char *solver, int *ran)
+/* How one solver is run. */
+struct way {
+    const char *solver; /* null: the automatic choice */
+    int use_fold;       /* by mf_fold */
+    int near;           /* compared with the bound instead of bits */
+};
+
+/* Runs and compares; *ran says whether the solver applied. */
+static enum finding_kind compare_way(struct run *run, int device, const struct problem_line *line,
+                                     const struct way *way, int *ran)
 {
     mf_device *handle = run->verifier->device[device];
-    const char *name = solver ? solver : "automatic";
-    int use_fold = !solver && !run->line->as_written && !run->line->threads;
+    const char *name = way->solver ? way->solver : way->near ? "log-certified" : "automatic";
     problem_memory_reset(&run->memory);
     mf_status status = mf_device_kind(handle) == kDLCPU
-                           ? problem_run(handle, run->line, &run->memory, solver, 0, use_fold)
-                           : problem_run_on_device(handle, run->line, &run->memory, solver, use_fold);
-    *ran = !(solver && status == MF_ERROR_UNSUPPORTED && run->expected != status);
+                           ? problem_run(handle, line, &run->memory, way->solver, 0, way->use_fold)
+                           : problem_run_on_device(handle, line, &run->memory, way->solver, way->use_fold);
+    *ran = !(way->solver && status == MF_ERROR_UNSUPPORTED && run->expected != status);
     if (!*ran)
         return FINDING_NONE;
     if (status != run->expected)
         return found(run, FINDING_STATUS, device, name, status);
+    if (way->near && status == MF_OK)
+        verify_forgive(run->verifier->reference, line, &run->memory);
     if (problem_compare(run->line, &run->memory, &run->finding->difference))
         return found(run, status == MF_OK ? FINDING_VALUE : FINDING_REFUSAL, device, name, status);
     return FINDING_NONE;
+}
+
+/* A solver (null: the automatic choice). A choice whose bits are its own is run in the contract's order too. */
+static enum finding_kind compare_solver(struct run *run, int device, const char *solver, int *ran)
+{
+    const struct problem_line *line = run->line;
+    struct way way = {solver, !solver && !line->order && !line->threads, 0};
+    if (solver || !verify_is_free(run->verifier->device[device], line))
+        return compare_way(run, device, line, &way, ran);
+    way.near = 1;
+    if (verify_has_bound(line)) {
+        enum finding_kind kind = compare_way(run, device, line, &way, ran);
+        if (kind)
+            return kind;
+    }
+    struct problem_line *strict = malloc(sizeof *strict);
+    if (!strict)
+        abort();
+    *strict = *line;
+    strict->order = MF_ORDER_CONTRACT;
+    way = (struct way){NULL, 0, 0};
+    enum finding_kind kind = compare_way(run, device, strict, &way, ran);
+    free(strict);
+    return kind;
 }
 
 static enum finding_kind compare_all(struct run *run)

@@ -1,4 +1,5 @@
-/* Problems against the reference, bit for bit. */
+/* Problems against the reference, bit for bit; log-space products that the library adds in an order of its own are
+ * compared with their bound too. */
 #ifndef MF_CLI_VERIFY_H
 #define MF_CLI_VERIFY_H
 
@@ -39,6 +40,17 @@ struct verifier {
 
 /* Runs the problem everywhere; returns the kind of the first finding. */
 enum finding_kind verify_problem(struct verifier *verifier, const struct problem_line *line, struct finding *finding);
+/* ---- verify_near.c ---- */
+
+/* Whether the library's choice for this line adds in an order of its own, so that its bits are not the reference's. */
+int verify_is_free(mf_device *device, const struct problem_line *line);
+/* Whether the line is one whose errors are known. */
+int verify_has_bound(const struct problem_line *line);
+/* Outputs within the bound of what is expected become that. */
+void verify_forgive(mf_device *device, const struct problem_line *line, const struct problem_memory *memory);
+
+/* ---- verify.c ---- */
+
 /* The problem, the element, both values. */
 void verify_report(FILE *out, const struct problem_line *line, const struct finding *finding);
 /* Makes the problem smaller and simpler as long as it shows a finding of the same kind; line and finding become the

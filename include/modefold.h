@@ -3,8 +3,9 @@
  *     out[o] = finish( reduce over r of map(a[o,r], b[o,r], ...), c[o], ... )
  *
  * One primitive over labelled modes of strided views: reductions, broadcasts, contractions over any semiring,
- * windows (pooling, convolution). The same bits on every instruction set, thread count, compiler and layout
- * (docs/numerics.md). This header is the whole public interface; it reads from simple to advanced.
+ * windows (pooling, convolution). The same bits on every instruction set, thread count, compiler and layout, of larger
+ * log-space products where MF_ORDER_CONTRACT asks for them (docs/numerics.md). This header is the whole public
+ * interface; it reads from simple to advanced.
  *
  *     #include <modefold.h>
  *
@@ -216,13 +217,16 @@ MF_API mf_status mf_fold_type(mf_device *device, const char *expression, int inp
 typedef struct mf_plan mf_plan;
 
 enum {
-    MF_ORDER_AS_WRITTEN = 1 /* number the reduced elements in the order of the modes string, not of memory */
+    MF_ORDER_AS_WRITTEN = 1, /* number the reduced elements in the order of the modes string, not of memory */
+    MF_ORDER_CONTRACT = 2    /* the bits of docs/numerics.md, section 3, for log-space products too. Else solver
+                                log-certified computes logsumexp(a+b) over larger products: faster, as good (section
+                                10), the same from run to run, but not on every instruction set and device */
 };
 
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "outer" ...; null: the first that fits, or MODEFOLD_SOLVER's */
-    uint32_t flags;     /* MF_ORDER_AS_WRITTEN; others are MF_ERROR_ARGUMENT */
+    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT; others are MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */
 } mf_options;
 
@@ -244,11 +248,49 @@ MF_API mf_status mf_plan_execute(const mf_plan *plan, const void *const *inputs,
 MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *inputs, const DLTensor *outputs,
                                          void *stream);
 
+/* Plans the gradients of a fold: from the gradient d of some number L by the fold's output, those of L by its inputs.
+ * Everything up to output is as in mf_plan_create; the expression is one reducer,
+ *     sum  mean  logsumexp  max  min        of  x   x+y   x-y   x*y        where x and y are two of the operands,
+ * of floats. Modes that an operand has not are summed in its gradient.
+ *
+ * output_gradient  d: the output's shape, any float type and strides.
+ * gradients        one tensor for every operand, of the operand's shape, with a float type and strides of its own; one
+ *                  with dtype.bits = 0 (a zeroed DLTensor) is not wanted. At least one is.
+ * options          solver: "gradient" (the same as null), or "gradient-exact", which takes one exp for every term of a
+ *                  logsumexp.
+ *
+ * The plan is executed as every plan: inputs are the fold's operands in order, then its output as it was computed (read
+ * for logsumexp only, else it may be null), then d; outputs are the wanted gradients, in the operands' order.
+ *
+ * An output of -inf under logsumexp and max, or of inf under min, gives zero, whatever d is; so does an output none of
+ * whose elements takes part. max and min send d to the winner with the smallest index in the order as written. Nothing
+ * of the size of all terms is made; on the CPU a call allocates once at most about five times the bytes of operands and
+ * output (of short types more: it computes in f32 and f64), and what its folds need. Bits and errors:
+ * docs/numerics.md, section 11.
+ * Errors: those of mf_plan_create; MF_ERROR_UNSUPPORTED for other expressions, for windows and diagonals under sum,
+ * mean and logsumexp, for more than 12 operands, and for max and min on GPUs; MF_ERROR_TYPE where it is not of floats.
+ * Aliasing: a gradient overlaps nothing else. */
+MF_API mf_status mf_plan_gradient(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                                  const DLTensor *output, const DLTensor *output_gradient, const DLTensor *gradients,
+                                  const mf_options *options, mf_plan **plan);
+
 /* What the plan does and why, as text; valid as long as the plan. */
 MF_API const char *mf_plan_describe(const mf_plan *plan);
 
 /* The name of the plan's solver. */
 MF_API const char *mf_plan_solver(const mf_plan *plan);
+
+/* How the outputs of a log-space product were computed, or their gradients (docs/numerics.md, sections 10 and 11). */
+typedef enum mf_tier {
+    MF_TIER_CERTIFIED = 0, /* from a product of exponentials that was found good */
+    MF_TIER_WIDE = 1,      /* gradients of f32: the same in f64, where f32 was not good */
+    MF_TIER_EXACT = 2,     /* with one exp a term */
+    MF_TIER_UNCHECKED = 3  /* by solver log-fast, which does not look */
+} mf_tier;
+
+/* How many outputs all executions of the plan have computed in this way so far; 0 for plans that do not count: those of
+ * other solvers, and of folds on GPUs. */
+MF_API int64_t mf_plan_tier_count(const mf_plan *plan, mf_tier tier);
 
 /* Frees a plan. Null is fine. */
 MF_API void mf_plan_destroy(mf_plan *plan);

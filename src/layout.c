@@ -2,9 +2,8 @@
  * neighbours merged. (FFTW's tensor canonicalisation and NumPy's axis coalescing do the same for their problems.) */
 #include "layout.h"
 
-/* A tensor's strides in elements, row-major where it has none, and its reach in bytes. */
-static mf_status tensor_layout(const DLTensor *tensor, const char *what, int64_t item, int64_t *stride, int64_t *low,
-                               int64_t *high)
+mf_status mf_tensor_layout(const DLTensor *tensor, const char *what, int64_t item, int64_t *stride, int64_t *low,
+                           int64_t *high)
 {
     int64_t count = 1;
     *low = *high = 0;
@@ -149,8 +148,8 @@ static mf_status add_inputs(const struct modes *modes, const DLTensor *inputs, c
         problem->finish_uses[i] = uses_operand(&problem->program.finish, i);
         problem->map_uses[i] = uses_operand(&problem->program.map, i);
         MF_TRY(check_use(modes, problem, i, loop));
-        MF_TRY(tensor_layout(&inputs[i], what, mf_dtypes[problem->in_type[i]].size, stride, &problem->low[i],
-                             &problem->high[i]));
+        MF_TRY(mf_tensor_layout(&inputs[i], what, mf_dtypes[problem->in_type[i]].size, stride, &problem->low[i],
+                                &problem->high[i]));
         for (int d = 0; d < inputs[i].ndim; d++) {
             MF_TRY(add_dimension(&modes->input[i].term[d], stride[d], loop, problem->memory.in[i], &problem->in_base[i],
                                  i));
@@ -177,8 +176,8 @@ static mf_status add_outputs(const struct modes *modes, const DLTensor *outputs,
                                modes->letter[modes->output_mode[d]], (long long)size[modes->output_mode[d]],
                                (long long)outputs[k].shape[d], what);
         int64_t *stride = problem->memory.out[k];
-        MF_TRY(tensor_layout(&outputs[k], what, item, stride, &problem->low[MF_MAX_INPUTS + k],
-                             &problem->high[MF_MAX_INPUTS + k]));
+        MF_TRY(mf_tensor_layout(&outputs[k], what, item, stride, &problem->low[MF_MAX_INPUTS + k],
+                                &problem->high[MF_MAX_INPUTS + k]));
         for (int d = 0; d < outputs[k].ndim; d++)
             bytes[d] = outputs[k].shape[d] > 1 ? stride[d] * item : 0;
         if (mf_set_overlaps_itself(outputs[k].ndim, outputs[k].shape, bytes, item))

@@ -46,6 +46,10 @@ struct problem {
 mf_status mf_problem_make(const struct modes *modes, const DLTensor *inputs, const DLTensor *outputs, int as_written,
                           struct problem *problem);
 
+/* A tensor's strides in elements, row-major where it has none, and its reach in bytes. what: for errors. */
+mf_status mf_tensor_layout(const DLTensor *tensor, const char *what, int64_t item, int64_t *stride, int64_t *low,
+                           int64_t *high);
+
 /* Whether the nest numbers its reduced elements in the order as written. */
 int mf_nest_is_as_written(const struct nest *nest);
 

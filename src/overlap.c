@@ -18,6 +18,7 @@ struct term {
 struct search {
     struct term term[MAX_TERMS];
     int count, steps;
+    __int128 shift;                                   /* of the target */
     __int128 low[MAX_TERMS + 1], high[MAX_TERMS + 1]; /* of terms i ... */
     int64_t gcd[MAX_TERMS + 1];
 };
@@ -38,10 +39,21 @@ static int by_stride(const void *a, const void *b)
     return x > y ? -1 : x < y;
 }
 
+/* Terms of the same stride, forwards or backwards, are one: views that lie between each other, as even and odd rows do,
+ * have only such, and would be searched row by row. */
 static void add_term(struct search *s, int64_t stride, int64_t count)
 {
-    if (stride && count > 1)
-        s->term[s->count++] = (struct term){stride, count};
+    if (!stride || count < 2)
+        return;
+    for (int i = 0; i < s->count; i++) {
+        struct term *same = &s->term[i];
+        if ((same->stride != stride && same->stride != -stride) || same->count > INT64_MAX - count)
+            continue;
+        s->shift += same->stride == stride ? 0 : (__int128)same->stride * (count - 1);
+        same->count += count - 1;
+        return;
+    }
+    s->term[s->count++] = (struct term){stride, count};
 }
 
 /* Differences of two positions of a mode of n: from -(n-1) to n-1. */
@@ -130,7 +142,7 @@ int mf_sets_meet(int64_t base_a, int rank_a, const int64_t *na, const int64_t *s
                  int rank_b, const int64_t *nb, const int64_t *sb, int64_t bytes_b)
 {
     struct search s;
-    s.count = s.steps = 0;
+    s.shift = s.count = s.steps = 0;
     for (int i = 0; i < rank_a; i++) {
         if (!na[i])
             return 0;
@@ -144,7 +156,7 @@ int mf_sets_meet(int64_t base_a, int rank_a, const int64_t *na, const int64_t *s
     add_term(&s, 1, bytes_a);
     add_term(&s, -1, bytes_b);
     finish_terms(&s);
-    return reachable(&s, 0, (__int128)base_b - base_a);
+    return reachable(&s, 0, (__int128)base_b - base_a + s.shift);
 }
 
 /* Two positions differ by d, -n < d_i < n; by symmetry the first differing mode has d > 0. */
@@ -157,7 +169,7 @@ int mf_set_overlaps_itself(int rank, const int64_t *n, const int64_t *stride, in
         if (n[lead] < 2)
             continue;
         struct search s;
-        s.count = s.steps = 0;
+        s.shift = s.count = s.steps = 0;
         __int128 target = -(__int128)stride[lead]; /* d_lead = 1 + x */
         add_term(&s, stride[lead], n[lead] - 1);
         for (int i = lead + 1; i < rank; i++) {
@@ -167,7 +179,7 @@ int mf_set_overlaps_itself(int rank, const int64_t *n, const int64_t *stride, in
         add_term(&s, 1, 2 * bytes - 1);
         target += bytes - 1;
         finish_terms(&s);
-        if (reachable(&s, 0, target))
+        if (reachable(&s, 0, target + s.shift))
             return 1;
     }
     return 0;

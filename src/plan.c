@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "gpu/launch.h"
+#include "gpu/form.h"
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
@@ -28,9 +28,8 @@ static int reads_memory(const struct mf_device *device, int memory)
     return own == CPU && memory == ROCM_HOST;
 }
 
-/* Type and memory of one tensor. */
-static mf_status find_type(const struct mf_device *device, const DLTensor *tensor, const char *what, int number,
-                           enum dtype *found)
+mf_status mf_tensor_type(const struct mf_device *device, const DLTensor *tensor, const char *what, int number,
+                         enum dtype *found)
 {
     DLDataType type = tensor->dtype;
     int t = mf_dtype_find(type), memory = mf_tensor_memory(tensor);
@@ -72,19 +71,19 @@ static int without_cast(const struct program *program, int node, enum dtype type
     return last->op == OP_CAST && last->dtype == type ? last->arg[0] : node;
 }
 
-static mf_status make_problem(mf_device *device, const struct modes *modes, const char *expression,
-                              const DLTensor *inputs, const DLTensor *outputs, uint32_t flags, struct problem *problem)
+mf_status mf_plan_parse(mf_device *device, const struct modes *modes, const char *expression, const DLTensor *inputs,
+                        const DLTensor *outputs, uint32_t flags, struct problem *problem)
 {
     problem->input_count = modes->input_count;
     MF_TRY(check_arguments(modes, inputs));
     for (int i = 0; i < modes->input_count; i++)
-        MF_TRY(find_type(device, &inputs[i], "operand", i, &problem->in_type[i]));
+        MF_TRY(mf_tensor_type(device, &inputs[i], "operand", i, &problem->in_type[i]));
     MF_TRY(parse_expression(device, expression, problem));
     for (int k = 0; k < problem->output_count; k++) {
         if (outputs[k].ndim < 0 || outputs[k].ndim > MF_MAX_RANK)
             return mf_fail(MF_ERROR_SHAPE, "output %d has %d dimensions and the most is %d", k, outputs[k].ndim,
                            MF_MAX_RANK);
-        MF_TRY(find_type(device, &outputs[k], "output", k, &problem->out_type[k]));
+        MF_TRY(mf_tensor_type(device, &outputs[k], "output", k, &problem->out_type[k]));
         problem->program.output[k] = without_cast(&problem->program, problem->program.output[k], problem->out_type[k]);
     }
     return mf_problem_make(modes, inputs, outputs, flags & MF_ORDER_AS_WRITTEN, problem);
@@ -106,16 +105,27 @@ static void append_names(const struct solver *const *table, char *names, size_t 
         snprintf(names + strlen(names), size - strlen(names), " %s", (*s)->name);
 }
 
-static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
+/* The library's own choice. */
+static const struct solver *choose_freely(const struct mf_plan *plan, const struct solver *const *table, uint32_t flags)
+{
+    const struct solver *certified = plan->device->api ? &mf_gpu_log_certified : &mf_solver_log_certified;
+    if (!(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan) &&
+        certified->applicable(plan))
+        return certified;
+    return find_solver(plan, NULL, table);
+}
+
+static mf_status choose_solver(struct mf_plan *plan, const char *wanted, uint32_t flags)
 {
     if (!wanted || !*wanted)
         wanted = getenv("MODEFOLD_SOLVER");
     if (wanted && !*wanted)
         wanted = NULL;
     const struct solver *const *table = plan->device->api ? mf_gpu_solvers : mf_solvers;
-    const struct solver *solver = find_solver(plan, wanted, table);
-    if (!solver && wanted && !plan->device->api)
-        solver = find_solver(plan, wanted, mf_solvers_by_name);
+    const struct solver *const *by_name = plan->device->api ? mf_gpu_solvers_by_name : mf_solvers_by_name;
+    const struct solver *solver = wanted ? find_solver(plan, wanted, table) : choose_freely(plan, table, flags);
+    if (!solver && wanted)
+        solver = find_solver(plan, wanted, by_name);
     if (solver && solver->applicable(plan)) {
         plan->solver = solver;
         return solver->plan ? solver->plan(plan) : MF_OK;
@@ -125,14 +135,13 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted)
     if (!wanted)
         return mf_fail(MF_ERROR_UNSUPPORTED, "operations given as callbacks run on the CPU, not on %s",
                        plan->device->name);
-    char names[128] = "";
+    char names[160] = "";
     append_names(table, names, sizeof names);
-    if (!plan->device->api)
-        append_names(mf_solvers_by_name, names, sizeof names);
+    append_names(by_name, names, sizeof names);
     return mf_fail(MF_ERROR_ARGUMENT, "there is no solver \"%.40s\"; there are%s", wanted, names);
 }
 
-static mf_status describe(struct mf_plan *plan, const char *modes, const char *expression)
+mf_status mf_plan_write(struct mf_plan *plan, const char *modes, const char *expression)
 {
     enum { SIZE = 2048 };
     const struct problem *problem = &plan->problem;
@@ -156,19 +165,21 @@ static mf_status describe(struct mf_plan *plan, const char *modes, const char *e
     return MF_OK;
 }
 
-static mf_status check_options(const mf_options *options)
+mf_status mf_options_check(const mf_options *options)
 {
-    if (!options || (!(options->flags & ~(uint32_t)MF_ORDER_AS_WRITTEN) && options->threads >= 0))
+    const uint32_t known = MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT;
+    if (!options || (!(options->flags & ~known) && options->threads >= 0))
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
-                   "the options have flags 0x%x and %d threads; the flag is MF_ORDER_AS_WRITTEN, threads are 0 or more",
+                   "the options have flags 0x%x and %d threads; flags are MF_ORDER_AS_WRITTEN and MF_ORDER_CONTRACT, "
+                   "threads are 0 or more",
                    (unsigned)options->flags, options->threads);
 }
 
 static mf_status fill_plan(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                            const DLTensor *outputs, const mf_options *options, struct mf_plan *plan)
 {
-    MF_TRY(check_options(options));
+    MF_TRY(mf_options_check(options));
     struct modes *parsed = mf_alloc(sizeof *parsed);
     if (!parsed)
         return MF_ERROR_MEMORY;
@@ -179,11 +190,11 @@ static mf_status fill_plan(mf_device *device, const char *modes, const char *exp
     mf_status status = mf_modes_parse(modes, parsed);
     if (status == MF_OK)
         status =
-            make_problem(device, parsed, expression, inputs, outputs, options ? options->flags : 0, &plan->problem);
+            mf_plan_parse(device, parsed, expression, inputs, outputs, options ? options->flags : 0, &plan->problem);
     mf_free(parsed);
     MF_TRY(status);
-    MF_TRY(choose_solver(plan, options ? options->solver : NULL));
-    return describe(plan, modes, expression);
+    MF_TRY(choose_solver(plan, options ? options->solver : NULL, options ? options->flags : 0));
+    return mf_plan_write(plan, modes, expression);
 }
 
 mf_status mf_plan_create(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
@@ -218,6 +229,7 @@ void mf_plan_destroy(mf_plan *plan)
         plan->solver->forget(plan);
     mf_free(plan->data);
     mf_free(plan->text);
+    mf_free(plan->tiers);
     mf_free(plan);
 }
 
@@ -229,6 +241,26 @@ const char *mf_plan_describe(const mf_plan *plan)
 const char *mf_plan_solver(const mf_plan *plan)
 {
     return plan ? plan->solver->name : "";
+}
+
+enum { TIERS = MF_TIER_UNCHECKED + 1 };
+
+mf_status mf_plan_start_tiers(struct mf_plan *plan)
+{
+    plan->tiers = mf_alloc(sizeof *plan->tiers * TIERS);
+    for (int t = 0; plan->tiers && t < TIERS; t++)
+        atomic_init(&plan->tiers[t], 0);
+    return plan->tiers ? MF_OK : MF_ERROR_MEMORY;
+}
+
+void mf_plan_count_tier(const struct mf_plan *plan, mf_tier tier, int64_t outputs)
+{
+    atomic_fetch_add_explicit(&plan->tiers[tier], outputs, memory_order_relaxed);
+}
+
+int64_t mf_plan_tier_count(const mf_plan *plan, mf_tier tier)
+{
+    return plan && plan->tiers && (int)tier >= 0 && (int)tier < TIERS ? atomic_load(&plan->tiers[tier]) : 0;
 }
 
 static mf_status misaligned(const char *what, int number, enum dtype type)

@@ -3,6 +3,7 @@
 #define MF_PLAN_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "layout.h"
 
@@ -33,8 +34,9 @@ struct mf_plan {
     mf_device *device;
     const struct solver *solver;
     int threads;
-    void *data; /* the solver's own; one block from mf_alloc */
-    char *text; /* for mf_plan_describe */
+    void *data;          /* the solver's own; one block from mf_alloc */
+    char *text;          /* for mf_plan_describe */
+    atomic_llong *tiers; /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
     struct problem problem;
 };
 
@@ -57,6 +59,22 @@ struct given {
 };
 mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);
 
+/* Gives the plan its counts; adds to one. */
+mf_status mf_plan_start_tiers(struct mf_plan *plan);
+void mf_plan_count_tier(const struct mf_plan *plan, mf_tier tier, int64_t outputs);
+
+/* ---- what makes a plan, for gradients too ---- */
+
+mf_status mf_options_check(const mf_options *options);
+/* Type and memory of one tensor; what, number: for errors. */
+mf_status mf_tensor_type(const struct mf_device *device, const DLTensor *tensor, const char *what, int number,
+                         enum dtype *found);
+/* The problem (zeroed by the caller), with everything checked that does not depend on pointers. */
+mf_status mf_plan_parse(mf_device *device, const struct modes *modes, const char *expression, const DLTensor *inputs,
+                        const DLTensor *outputs, uint32_t flags, struct problem *problem);
+/* The text for mf_plan_describe. */
+mf_status mf_plan_write(struct mf_plan *plan, const char *modes, const char *expression);
+
 /* One algorithm. */
 struct solver {
     const char *name;
@@ -74,8 +92,11 @@ struct solver {
 
 /* In the order of preference; ends with null. */
 extern const struct solver *const mf_solvers[];
-/* Those whose results are not the reference's bits: they run only when they are asked for by name. */
+/* Those whose results are not the reference's bits: they run when they are asked for by name, and log-certified where
+ * it pays and nobody asks for the contract's order. */
 extern const struct solver *const mf_solvers_by_name[];
+/* Whether log-certified applies, and is worth while. */
+int mf_log_products_pay(const struct mf_plan *plan);
 
 extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_contract, mf_solver_contract_arg, mf_solver_outer,
     mf_solver_inner, mf_solver_reference, mf_solver_log_certified, mf_solver_log_fast, mf_solver_log_exact;

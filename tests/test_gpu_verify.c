@@ -90,6 +90,31 @@ static void check_random(void)
     }
 }
 
+/* What a driver compiles that does not round quotients and roots of floats itself (prelude.cl). */
+static void check_other_quotients(void)
+{
+    static const char *const lines[] = {
+        "ij,j->ij | a/b; sqrt(abs(a)) | a=f32[300,70] b=f32[70] o=f32[300,70] o1=f32[300,70] | data=wide",
+        "ij,j->ij | a/b; a//b; a%b | a=f64[30,70] b=f64[70] o=f64[30,70] o1=f64[30,70] o2=f64[30,70] | data=wide",
+        "ij,j->ij | a//b; a%b | a=f32[30,70] b=f32[70] o=f32[30,70] o1=f32[30,70]",
+        "ij->i | tanh(var(a)); sum(sigmoid(a)); mean(tanh(a)) | a=f32[30,700] o=f32[30] o1=f32[30] o2=f32[30]",
+        "ij->j | std(a); norm(a) | a=f16[300,70] o=f32[70] o1=f32[70]"};
+    static struct problem_line line;
+    mf_device *usual = verifier.device[0];
+    const char *options = getenv("MODEFOLD_OPENCL_OPTIONS");
+    char more[256], error[512];
+    snprintf(more, sizeof more, "%.200s -DQUOTIENTS_BY_F64=1", options ? options : "");
+    setenv("MODEFOLD_OPENCL_OPTIONS", more, 1);
+    if (CHECK_MSG(mf_device_open("opencl:0", &verifier.device[0]) == MF_OK, "%s", mf_error())) {
+        for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
+            if (CHECK_MSG(!problem_parse(lines[i], &line, error, sizeof error), "%s", error))
+                check_problem(&line);
+        mf_device_close(verifier.device[0]);
+    }
+    verifier.device[0] = usual;
+    setenv("MODEFOLD_OPENCL_OPTIONS", options ? options : "", 1);
+}
+
 /* A wrong bit would be noticed: one expected bit is made wrong. */
 static void check_that_it_compares(void)
 {
@@ -126,6 +151,8 @@ int main(void)
     if (!CHECK_MSG(mf_device_open("cpu", &verifier.reference) == MF_OK, "%s", mf_error()))
         return check_done("test_gpu_verify");
     check_that_it_compares();
+    if (is_ours(0))
+        check_other_quotients();
     check_file(source_file("tests/gpu_problems.txt"), 130);
     check_file(source_file("tests/problems.txt"), 50);
     check_random();

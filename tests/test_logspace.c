@@ -1,71 +1,14 @@
 /* Log-space products (solvers log-certified, log-exact) against plain double loops, on data where the unchecked trick
  * is right and on data where it is wrong; MODEFOLD_TABLE=1 prints the table of docs/numerics.md. */
-#include "check.h"
+#include "gpu_test.h"
 
 #include <float.h>
 #include <math.h>
 
+#include "logspace_data.h"
 #include "modefold.h"
 
-enum { ROWS = 61, COLUMNS = 83, TERMS = 300, FLOATS_BOUND = 4 };
-
-static uint64_t state = 1;
-
-static double uniform(void)
-{
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    return ((double)(state >> 11) + 0.5) / 9007199254740992.0;
-}
-
-static double normal(double deviation)
-{
-    return deviation * sqrt(-2 * log(uniform())) * cos(6.283185307179586 * uniform());
-}
-
-/* ---- the ten data sets: a[i][k], b[k][j] ---- */
-
-static double wide(double deviation)
-{
-    return normal(deviation);
-}
-
-/* Squared distances of points on a line, as the logarithms of a Gaussian kernel of this width. */
-static double kernel(int left, int right, double width)
-{
-    double d = (double)left / ROWS - (double)right / TERMS;
-    return -d * d / (2 * width * width);
-}
-
-static double value(int set, int is_b, int position, int k)
-{
-    switch (set) {
-    case 0:
-        return wide(1);
-    case 1:
-        return wide(10);
-    case 2:
-        return wide(30);
-    case 3:
-        return wide(100);
-    case 4: /* one step of a chain whose forward values are near -1000 */
-        return is_b ? log(uniform() / TERMS) : -1000 + normal(3);
-    case 5:
-        return is_b ? kernel(position, k, 1e-1) : kernel(position, k, 1e-2);
-    case 6:
-        return is_b ? kernel(position, k, 1e-1) : kernel(position, k, 1e-3);
-    case 7: /* offsets along k that cancel */
-        return normal(1) + (is_b ? -1 : 1) * (k % 2 ? 40 : -40);
-    case 8: /* where a is great, b is small */
-        return normal(1) + (is_b ? 1 : -1) * 200.0 * k / TERMS;
-    default: /* causal mask */
-        return !is_b && k > position * TERMS / ROWS ? -INFINITY : normal(3);
-    }
-}
-
-static const char *const set_names[] = {"N(0,1)",           "N(0,10)",     "N(0,30)",     "N(0,100)",
-                                        "HMM near -1000",   "kernel 1e-2", "kernel 1e-3", "offsets +-40",
-                                        "anti-aligned 200", "causal mask"};
-enum { SETS = sizeof set_names / sizeof set_names[0] };
+enum { FLOATS_BOUND = 4 };
 
 static float a32[ROWS * TERMS], b32[TERMS * COLUMNS], out32[ROWS * COLUMNS], again32[ROWS * COLUMNS];
 static double a64[ROWS * TERMS], b64[TERMS * COLUMNS], out64[ROWS * COLUMNS];
@@ -99,18 +42,57 @@ static void compute(void)
         }
 }
 
+/* In memory of the device; out: the last of the results. */
+static mf_status execute(mf_device *device, const mf_plan *plan, const void *const *in, const int64_t *bytes, void *out,
+                         int copies)
+{
+    void *memory[3] = {NULL, NULL, NULL};
+    mf_status status = MF_OK;
+    for (int i = 0; i < 3 && status == MF_OK; i++)
+        status = mf_memory_create(device, bytes[i] * (i < 2 ? 1 : copies), &memory[i]);
+    for (int i = 0; i < 2 && status == MF_OK; i++)
+        status = mf_memory_write(device, memory[i], 0, in[i], bytes[i]);
+    if (status == MF_OK)
+        status = mf_plan_execute(plan, (const void *const *)memory, &memory[2], NULL);
+    if (status == MF_OK)
+        status = mf_memory_read(device, memory[2], bytes[2] * (copies - 1), out, bytes[2]);
+    for (int i = 0; i < 3; i++)
+        mf_memory_destroy(device, memory[i]);
+    return status;
+}
+
+static DLTensor tensor_on(const mf_device *device, const void *data, mf_type type, const int64_t *shape,
+                          int64_t *strides)
+{
+    DLTensor tensor = mf_tensor(data, type, 3, shape);
+    tensor.device.device_type = (DLDeviceType)mf_device_kind(device);
+    tensor.strides = strides;
+    return tensor;
+}
+
+/* How often the same product is computed in one call: a GPU takes other ways where there is much to do. */
+static int copies = 1;
+
+static mf_status plan_product(mf_device *device, const char *expression, const char *solver, mf_type type,
+                              mf_plan **plan)
+{
+    const int64_t as[] = {copies, ROWS, TERMS}, bs[] = {copies, TERMS, COLUMNS}, os[] = {copies, ROWS, COLUMNS};
+    int64_t a_strides[] = {0, TERMS, 1}, b_strides[] = {0, COLUMNS, 1};
+    DLTensor in[2] = {tensor_on(device, NULL, type, as, a_strides), tensor_on(device, NULL, type, bs, b_strides)};
+    DLTensor o = tensor_on(device, NULL, type, os, NULL);
+    mf_options options = {solver, 0, 0};
+    return mf_plan_create(device, "bik,bkj->bij", expression, in, &o, &options, plan);
+}
+
 static mf_status run(mf_device *device, const char *solver, mf_type type, const void *a, const void *b, void *out)
 {
-    const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
-    DLTensor in[2] = {mf_tensor(a, type, 2, as), mf_tensor(b, type, 2, bs)}, o = mf_tensor(out, type, 2, os);
-    mf_options options = {solver, 0, 0};
+    const int64_t item = type == MF_F32 ? 4 : 8;
+    const int64_t bytes[] = {ROWS * TERMS * item, TERMS * COLUMNS * item, ROWS * COLUMNS * item};
+    const void *from[] = {a, b};
     mf_plan *plan = NULL;
-    mf_status status = mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &options, &plan);
-    if (status == MF_OK) {
-        const void *from[] = {a, b};
-        void *to[] = {out};
-        status = mf_plan_execute(plan, from, to, NULL);
-    }
+    mf_status status = plan_product(device, "logsumexp(a+b)", solver, type, &plan);
+    if (status == MF_OK)
+        status = execute(device, plan, from, bytes, out, copies);
     mf_plan_destroy(plan);
     return status;
 }
@@ -133,10 +115,12 @@ static int count_wrong(mf_type type, double *worst)
     return wrong;
 }
 
-static void test_sets(mf_device *device)
+static void test_sets(mf_device *device, int on_gpu)
 {
     static const char *const solvers[] = {"log-certified", "log-exact", "log-fast"};
     int fast_is_wrong = 0, table = getenv("MODEFOLD_TABLE") != NULL;
+    if (table)
+        printf("on a %s\n", on_gpu ? "GPU" : "processor");
     for (int set = 0; set < SETS; set++) {
         fill(set);
         compute();
@@ -144,8 +128,9 @@ static void test_sets(mf_device *device)
             for (int t = 0; t < 2; t++) {
                 mf_type type = t ? MF_F64 : MF_F32;
                 double worst;
-                CHECK(run(device, solvers[s], type, t ? (void *)a64 : a32, t ? (void *)b64 : b32,
-                          t ? (void *)out64 : out32) == MF_OK);
+                CHECK_MSG(run(device, solvers[s], type, t ? (void *)a64 : a32, t ? (void *)b64 : b32,
+                              t ? (void *)out64 : out32) == MF_OK,
+                          "%s", mf_error());
                 int wrong = count_wrong(type, &worst);
                 if (s < 2)
                     CHECK_MSG(!wrong, "%s, %s, %s: %d of %d outputs are wrong, at worst %g bounds", set_names[set],
@@ -195,47 +180,109 @@ static void test_special(mf_device *device)
     }
 }
 
-/* The same bits with any number of threads and from run to run. */
+/* The same bits with any number of threads, which changes blocks: where few outputs are computed again, and many. */
 static void test_repeats(void)
 {
-    fill(2);
-    for (int threads = 1; threads <= 5; threads++) {
-        char name[16];
-        mf_device *device = NULL;
-        snprintf(name, sizeof name, "cpu:%d", threads);
-        if (!CHECK(mf_device_open(name, &device) == MF_OK))
-            continue;
-        CHECK(run(device, "log-certified", MF_F32, a32, b32, threads == 1 ? again32 : out32) == MF_OK);
-        CHECK(threads == 1 || !memcmp(out32, again32, sizeof out32));
-        mf_device_close(device);
+    for (int set = 0; set < SETS; set++) {
+        fill(set);
+        for (int threads = 1; threads <= 6; threads++) {
+            char name[16];
+            mf_device *device = NULL;
+            snprintf(name, sizeof name, "cpu:%d", threads);
+            if (!CHECK(mf_device_open(name, &device) == MF_OK))
+                continue;
+            CHECK(run(device, "log-certified", MF_F32, a32, b32, threads == 1 ? again32 : out32) == MF_OK);
+            CHECK_MSG(threads == 1 || !memcmp(out32, again32, sizeof out32), "%s with %d threads", set_names[set],
+                      threads);
+            mf_device_close(device);
+        }
     }
 }
 
-/* Chosen only by name, and only for what they can do. */
-static void test_choice(mf_device *device)
+/* Which way outputs took, over all executions; a plan of something else counts nothing. */
+static void test_tiers(mf_device *device)
 {
+    static const char *const solvers[] = {"log-certified", "log-exact", "log-fast", "reference"};
     const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
     DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
              o = mf_tensor(out32, MF_F32, 2, os);
-    mf_options options = {"log-certified", 0, 0};
-    mf_plan *plan = NULL;
-    CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, NULL, &plan) == MF_OK);
-    CHECK(strncmp(mf_plan_solver(plan), "log-", 4));
-    mf_plan_destroy(plan);
-    CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a*b)", in, &o, &options, &plan) == MF_ERROR_UNSUPPORTED);
-    CHECK(!strcmp(mf_error(), "solver log-certified does not apply to this fold"));
-    CHECK(mf_plan_create(device, "ik,kj->ij", "max(a+b)", in, &o, &options, &plan) == MF_ERROR_UNSUPPORTED);
+    const void *from[] = {a32, b32};
+    void *to[] = {out32};
+    fill(2); /* some outputs fail */
+    for (int s = 0; s < 4; s++) {
+        const mf_options options = {solvers[s], 0, 0};
+        mf_plan *plan = NULL;
+        int64_t count[4];
+        CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &options, &plan) == MF_OK);
+        for (int runs = 0; runs < 3; runs++) {
+            for (int t = 0; t < 4; t++)
+                count[t] = mf_plan_tier_count(plan, (mf_tier)t);
+            CHECK(count[0] + count[1] + count[2] + count[3] == (s < 3 ? runs * ROWS * COLUMNS : 0) && !count[1]);
+            CHECK(s || !runs || (count[MF_TIER_CERTIFIED] > 0 && count[MF_TIER_EXACT] > 0));
+            CHECK(s != 1 || count[MF_TIER_EXACT] == runs * ROWS * COLUMNS);
+            CHECK(s != 2 || count[MF_TIER_UNCHECKED] == runs * ROWS * COLUMNS);
+            CHECK(mf_plan_execute(plan, from, to, NULL) == MF_OK);
+        }
+        CHECK(mf_plan_tier_count(plan, (mf_tier)4) == 0 && mf_plan_tier_count(NULL, MF_TIER_EXACT) == 0);
+        mf_plan_destroy(plan);
+    }
 }
 
-int main(void)
+/* What is chosen; by name only for what they can do. */
+static void test_choice(mf_device *device, int on_gpu)
 {
-    mf_device *device = NULL;
-    if (CHECK(mf_device_open("cpu", &device) == MF_OK)) {
-        test_sets(device);
+    mf_plan *plan = NULL;
+    if (on_gpu) {
+        CHECK(plan_product(device, "logsumexp(a+b)", NULL, MF_F32, &plan) == MF_OK);
+        CHECK(!strcmp(mf_plan_solver(plan), "log-certified"));
+    } else {
+        const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
+        DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
+                 o = mf_tensor(out32, MF_F32, 2, os);
+        for (uint32_t flags = 0; flags < 4; flags++) { /* certified, but where another order is asked for */
+            const mf_options wish = {NULL, flags, 0};
+            CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &wish, &plan) == MF_OK);
+            CHECK(!strcmp(mf_plan_solver(plan), "log-certified") == !flags);
+            mf_plan_destroy(plan);
+        }
+        const int64_t few[] = {8, TERMS}, few_out[] = {8, 8};
+        DLTensor small[2] = {mf_tensor(a32, MF_F32, 2, few), mf_tensor(a32, MF_F32, 2, few)},
+                 small_out = mf_tensor(out32, MF_F32, 2, few_out);
+        CHECK(mf_plan_create(device, "ik,jk->ij", "logsumexp(a+b)", small, &small_out, NULL, &plan) == MF_OK);
+        CHECK(strncmp(mf_plan_solver(plan), "log-", 4)); /* too few outputs */
+    }
+    mf_plan_destroy(plan);
+    CHECK(plan_product(device, "logsumexp(a*b)", "log-certified", MF_F32, &plan) == MF_ERROR_UNSUPPORTED);
+    CHECK(!strcmp(mf_error(), "solver log-certified does not apply to this fold"));
+    CHECK(plan_product(device, "max(a+b)", "log-certified", MF_F32, &plan) == MF_ERROR_UNSUPPORTED);
+}
+
+/* On "cpu", and on a GPU: the argument, or opencl:0. */
+int main(int argc, char **argv)
+{
+    const char *const names[] = {"cpu", argc > 1 ? argv[1] : "opencl:0"};
+    gpu_test_environment("off");
+    for (int d = 0; d < 2; d++) {
+        mf_device *device = NULL;
+        mf_status status = mf_device_open(names[d], &device);
+        if (d && status != MF_OK) {
+            check_skip(names[d], mf_error());
+            continue;
+        }
+        if (!CHECK(status == MF_OK))
+            continue;
+        test_sets(device, d > 0);
         test_special(device);
-        test_repeats();
-        test_choice(device);
+        test_choice(device, d > 0);
+        if (!d)
+            test_tiers(device);
+        if (d && argc > 1) { /* as much as cuBLAS is asked for */
+            copies = 16;
+            test_sets(device, 1);
+            copies = 1;
+        }
         mf_device_close(device);
     }
+    test_repeats();
     return check_done("test_logspace");
 }

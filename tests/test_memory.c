@@ -324,6 +324,45 @@ static void test_contractions(void)
     }
 }
 
+static mf_status create_gradient(void *context)
+{
+    struct fold *fold = context;
+    fold->plan = (mf_plan *)1;
+    mf_status status = mf_plan_gradient(cpu, fold->modes, fold->expression, fold->in, &fold->in[2], &fold->in[3],
+                                        fold->out, NULL, &fold->plan);
+    CHECK(status == MF_OK || !fold->plan);
+    return status;
+}
+
+/* Both gradients, of which neither may be written when the other cannot be. */
+static void test_gradients(void)
+{
+    static const char *const expressions[] = {"sum(a*b)", "logsumexp(a+b)", "max(a+b)", "mean(a)"};
+    static const int64_t shape[2] = {ROWS, 100}, kept[2] = {ROWS, ROWS};
+    float *wide = malloc(sizeof *wide * ROWS * 100), *forward = calloc(ROWS * ROWS, sizeof *forward);
+    for (int i = 0; wide && i < ROWS * 100; i++) /* far apart: all steps of logsumexp run */
+        wide[i] = (float)(i % 100 * 2000);
+    for (int c = 0; wide && forward && c < 4; c++) {
+        struct fold fold = {.modes = c < 3 ? "ik,jk->ij" : "ik->i", .expression = expressions[c]};
+        fold.in[0] = fold.in[1] = mf_tensor(source, MF_F32, 2, shape);
+        fold.in[2] = fold.in[3] = mf_tensor(forward, MF_F32, c < 3 ? 2 : 1, kept);
+        for (int i = 0; i < 4; i++)
+            fold.inputs[i] = i < 2 ? (i ? source : wide) : forward;
+        if (c == 3)
+            fold.inputs[1] = fold.inputs[2];
+        for (int k = 0; k < 2; k++) {
+            fold.outputs[k] = results + k * 32768;
+            fold.out[k] = mf_tensor(fold.outputs[k], MF_F64, 2, shape);
+        }
+        if (until_success(create_gradient, &fold, expressions[c]) < 0)
+            continue;
+        until_success(execute, &fold, expressions[c]);
+        mf_plan_destroy(fold.plan);
+    }
+    free(wide);
+    free(forward);
+}
+
 static void test_questions(void)
 {
     mf_alloc_budget = 0;
@@ -345,6 +384,7 @@ int main(void)
     test_small_folds();
     test_large_map();
     test_contractions();
+    test_gradients();
     test_questions();
     mf_device_close(cpu);
     free(source);

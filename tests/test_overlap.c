@@ -89,9 +89,19 @@ static void test_long_searches(void)
     CHECK_MSG(seconds < 1, "five searches took %.1f s", seconds);
 }
 
+/* Even and odd matrices of a long array, and the same one element closer. */
+static void test_between(void)
+{
+    const int64_t n[3] = {50000, 4, 4}, s[3] = {256, 32, 8}, backwards[3] = {-256, 32, 8};
+    CHECK(!mf_sets_meet(0, 3, n, s, 8, 128, 3, n, s, 8) && mf_sets_meet(0, 3, n, s, 8, 120, 3, n, s, 8));
+    CHECK(!mf_sets_meet(0, 3, n, s, 8, 128 + 256 * 60000, 3, n, backwards, 8));
+    CHECK(mf_sets_meet(0, 3, n, s, 8, 256 * 60000, 3, n, backwards, 8));
+}
+
 int main(void)
 {
     test_small();
+    test_between();
     test_long_searches();
     return check_done("test_overlap");
 }

@@ -6,7 +6,8 @@
 # GPU_COUNT (20000) random problems in as many processes as there are cores (JOBS), each with a seed of its own, from
 # GPU_SEED (1) on. GPU_DEVICE names another device. What is not here is skipped, and said so.
 #
-# A line for every part and at the end "gpu-check: P passed, F failed, S skipped". Exit status 1 when anything failed or
+# With COMPUTE_SANITIZER (the program, of NVIDIA's toolkit) the files of problems run under its memcheck and racecheck
+# too. A line for every part and at the end "gpu-check: P passed, F failed, S skipped". Exit status 1 when anything failed or
 # nothing passed. Logs of what failed are printed.
 binaries=${1:-build/release}
 binaries=$(cd "$binaries" 2>/dev/null && pwd) || { echo "there is no folder ${1:-build/release}"; exit 2; }
@@ -99,6 +100,27 @@ else
         else
             count "$file" 0 0 1 "$source/tests/$file is not here"
         fi
+    done
+    for tool in ${COMPUTE_SANITIZER:+memcheck racecheck}; do
+        grep -hvE '^(#|$)' "$source/tests/gpu_problems.txt" "$source/tests/problems.txt" >"$work/lines"
+        rm -f "$work"/part.*
+        split -n "r/$JOBS" "$work/lines" "$work/part."
+        for lines in "$work"/part.*; do
+            (
+                "$COMPUTE_SANITIZER" --tool "$tool" --error-exitcode 99 --print-limit 5 \
+                    "$modefold" verify --device "$device" --file "$lines" >"$lines.log" 2>&1
+                echo $? >"$lines.status"
+            ) &
+        done
+        wait
+        for lines in "$work"/part.??; do
+            [ "$(cat "$lines.status")" -ne 99 ] || {
+                count "$tool" 0 1 0 "errors"
+                grep '^=========' "$lines.log" | head -n 40 | sed 's/^/    /'
+                continue
+            }
+            count_verify "$tool" "$lines.log" "$(cat "$lines.status")"
+        done
     done
     share=$(((GPU_COUNT + JOBS - 1) / JOBS)) job=0 began=$(date +%s)
     while [ $job -lt "$JOBS" ] && [ "$GPU_COUNT" -gt 0 ]; do

@@ -99,14 +99,14 @@ run_tests() {
 
 # ---- The stages -----------------------------------------------------------------------------------------------------
 
-# Random problems on a GPU's engine are many here (10 minutes on two cores), few in the other stages, which find the
+# Random problems on a GPU's engine are many here (15 minutes on two cores), few in the other stages, which find the
 # kernels compiled here on disk: it is the same text.
 MODEFOLD_GPU_VERIFY_CACHE=$PWD/build/gpu-kernels
 export MODEFOLD_GPU_VERIFY_CACHE
 stage_gcc() {
     rm -rf "$MODEFOLD_GPU_VERIFY_CACHE"
     needs gcc cmake gcc && build gcc gcc &&
-        MODEFOLD_GPU_VERIFY_COUNT=${MODEFOLD_GPU_VERIFY_COUNT:-1200} run_tests gcc gcc -LE install
+        MODEFOLD_GPU_VERIFY_COUNT=${MODEFOLD_GPU_VERIFY_COUNT:-2000} run_tests gcc gcc -LE install
 }
 stage_install() {
     needs install cmake gcc && build install gcc && run_tests install gcc -L install

@@ -9,7 +9,7 @@
  * contract folds them; kernels hold a tile of outputs in registers. So each element is read once for every block of
  * outputs beside it, and no operand is copied or expanded as a whole.
  * Cost: M N K terms; packing M K (N / block) + N K (M / block) values. (Goto and van de Geijn, "Anatomy of
- * high-performance matrix multiplication", 2008, for the blocks; the order of terms is contraction_order.c's.) */
+ * high-performance matrix multiplication", 2008, for the blocks; the order of terms is src/term_order.c's.) */
 #include "contraction.h"
 
 #include <math.h>

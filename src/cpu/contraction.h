@@ -4,32 +4,12 @@
 
 #include <stdatomic.h>
 
+#include "../factors.h"
 #include "contraction_kernels.h"
 #include "finish.h"
 
-/* The most terms of one packed panel, and outputs of a task: panels and values of blocks stay in the second cache. */
-enum { PANEL_TERMS = 256, BLOCK_ROWS = 288, BLOCK_COLUMN_BYTES = 2048 };
-
-/* ---- contraction_order.c: the sequence of terms as blocks of leaves ---- */
-
-/* Consecutive leaves whose terms are packed together and give one value; after it, `joins` joins of the two youngest
- * values of blocks. */
-struct term_block {
-    int64_t leaf;
-    int32_t leaves, terms, joins;
-};
-
-/* Blocks in the order in which they are computed. A leaf's terms follow each other at `step`. */
-struct term_order {
-    int64_t block_count, step;
-    int levels; /* the most block values that are kept at once, the last one included */
-    struct term_block *block;
-    struct leaf *leaf;
-};
-
-/* The order of `terms` terms: the contract's tree, or (in_any_order) just one after the other. MF_ERROR_MEMORY.
- * The arrays are one piece of memory, order->block. */
-mf_status mf_term_order_make(struct term_order *order, int64_t terms, int in_any_order);
+/* The most outputs of a task: with PANEL_TERMS, panels and values of blocks stay in the second cache. */
+enum { BLOCK_ROWS = 288, BLOCK_COLUMN_BYTES = 2048 };
 
 /* ---- contraction_pack.c: panels ---- */
 
@@ -88,8 +68,6 @@ int mf_pack(struct packer *packer, const char *const *in, const struct term_orde
             const struct term_block *block, int64_t n, char *to);
 
 /* ---- contraction_blocks.c: what the solvers share ---- */
-
-enum { ROW_FACTOR, COLUMN_FACTOR, FACTORS };
 
 /* A reducer's argument as a product of two nodes. */
 struct product_form {

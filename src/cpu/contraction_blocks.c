@@ -38,59 +38,20 @@ int mf_product_find(const struct pool *pool, int root, struct product_form *form
     return form->product != PRODUCTS && !(nested == PRODUCT_ABSDIFF && node->cls == CLS_U64);
 }
 
-/* Whether the node's values differ along a kept loop. */
-static int varies(const struct problem *problem, int node, int loop)
-{
-    const struct node *n = &problem->program.map.node[node];
-    if (n->op == OP_OPERAND) {
-        for (int w = 0; w < problem->memory.window_count; w++)
-            if (problem->memory.window[w].input == n->index && problem->memory.window[w].step[loop])
-                return 1;
-        return problem->memory.in[n->index][loop] != 0;
-    }
-    for (int a = 0; a < 3; a++)
-        if (n->arg[a] >= 0 && varies(problem, n->arg[a], loop))
-            return 1;
-    return 0;
-}
-
-/* The kept loops of each factor alone, and of both or none. */
-struct loops {
-    int count[FACTORS + 1], loop[FACTORS + 1][MAX_LOOPS];
-};
-
-static void sort_loops(const struct problem *problem, const struct product_form *form, struct loops *loops)
-{
-    memset(loops, 0, sizeof *loops);
-    for (int l = 0; l < problem->memory.kept; l++) {
-        int x = varies(problem, form->node[0], l), y = varies(problem, form->node[1], l);
-        int of = x == y ? FACTORS : x ? 0 : 1;
-        loops->loop[of][loops->count[of]++] = l;
-    }
-}
-
 static int64_t round_up(int64_t n, int64_t unit)
 {
     return (n + unit - 1) / unit * unit;
 }
 
-static int64_t positions(const struct problem *problem, const struct loops *loops, int of)
-{
-    int64_t total = 1;
-    for (int l = 0; l < loops->count[of]; l++)
-        total *= problem->memory.size[loops->loop[of][l]];
-    return total;
-}
-
 /* Whether a tile would be nearly empty, and its sums long: solver inner reads such rows at the speed of memory, on all
  * threads. */
-static int wastes_tiles(const struct mf_plan *plan, const struct loops *loops)
+static int wastes_tiles(const struct mf_plan *plan, const struct factor_loops *loops)
 {
     enum { WASTE = 4 };
     const struct problem *problem = &plan->problem;
     const struct contraction_kernels *kernels = plan->device->kernels->contractions;
     const int64_t columns = kernels->columns[problem->program.reducer[0].cls];
-    const int64_t x = positions(problem, loops, 0), y = positions(problem, loops, 1), most = kernels->rows * columns;
+    const int64_t x = mf_factors_positions(problem, loops, 0), y = mf_factors_positions(problem, loops, 1), most = kernels->rows * columns;
     return problem->reduced_total > TILE && x < most && y < most &&
            x * y * WASTE < round_up(x, kernels->rows) * columns;
 }
@@ -99,12 +60,12 @@ int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
 {
     const struct problem *problem = &plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
-    struct loops loops;
+    struct factor_loops loops;
     if (!problem->program.reducer_count || !problem->reduced_total || !problem->kept_total || reducer->cls > CLS_U64 ||
         problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
         !mf_product_find(&problem->program.map, reducer->arg[0], form))
         return 0;
-    sort_loops(problem, form, &loops);
+    mf_factors_loops(problem, form->node, &loops);
     return loops.count[0] && loops.count[1] && !wastes_tiles(plan, &loops);
 }
 
@@ -157,9 +118,9 @@ static void plan_factors(const struct mf_plan *plan, struct contraction *c, cons
     const struct nest *nest = &problem->memory;
     const enum cls cls = problem->program.reducer[0].cls;
     const struct contraction_kernels *kernels = plan->device->kernels->contractions;
-    struct loops loops;
+    struct factor_loops loops;
     int64_t weight[MAX_LOOPS], total = 1;
-    sort_loops(problem, form, &loops);
+    mf_factors_loops(problem, form->node, &loops);
     for (int l = nest->kept - 1; l >= 0; total *= nest->size[l--])
         weight[l] = total;
     /* outputs are stored along the columns */

@@ -6,6 +6,7 @@
 #ifndef MF_CPU_CONTRACTION_KERNELS_H
 #define MF_CPU_CONTRACTION_KERNELS_H
 
+#include "../term_order.h"
 #include "kernels.h"
 
 /* All of them commute. ABSDIFF is |x - y|, SQDIFF (x - y) * (x - y); AND as a term of FOLD_ANY is 0 or 1. */
@@ -23,12 +24,6 @@ enum product {
     PRODUCT_XOR,
     PRODUCT_XORCOUNT, /* bits in which x and y differ */
     PRODUCTS
-};
-
-/* count terms, the first of which is number `first` of the sequence (the others follow at a step the caller knows). */
-struct leaf {
-    int64_t first;
-    int32_t count, joins;
 };
 
 /* How many values may wait for their right neighbours within one call. */

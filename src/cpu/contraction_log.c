@@ -34,6 +34,21 @@ static int applicable(const struct mf_plan *plan)
            !plan->problem.memory.window_count;
 }
 
+/* One exp an element instead of one a term does not pay where outputs are few. (modefold bench, batches of f32: 8 x 8
+ * outputs of 8 terms are slower than solver inner's, 16 x 16 of 16 and 4 x 64 of 4 faster.) */
+int mf_log_products_pay(const struct mf_plan *plan)
+{
+    enum { LEAST_OWN = 4, LEAST_OUTPUTS = 128 };
+    struct product_form form;
+    struct factor_loops loops;
+    if (!applicable(plan) || !mf_contraction_fits(plan, &form))
+        return 0;
+    mf_factors_loops(&plan->problem, form.node, &loops);
+    const int64_t rows = mf_factors_positions(&plan->problem, &loops, ROW_FACTOR);
+    const int64_t columns = mf_factors_positions(&plan->problem, &loops, COLUMN_FACTOR);
+    return rows >= LEAST_OWN && columns >= LEAST_OWN && rows * columns >= LEAST_OUTPUTS;
+}
+
 static mf_status make(struct mf_plan *plan, enum tier tier)
 {
     struct log_plan *data = plan->data = mf_calloc(sizeof *data);
@@ -41,6 +56,7 @@ static mf_status make(struct mf_plan *plan, enum tier tier)
     if (!data)
         return MF_ERROR_MEMORY;
     data->tier = tier;
+    MF_TRY(mf_plan_start_tiers(plan));
     mf_contraction_fits(plan, &form);
     return mf_contraction_plan(plan, &data->contraction, &form, ANY_ORDER, ARRAYS);
 }
@@ -162,8 +178,8 @@ static int is_certified(const struct contraction_worker *w, double sum, double r
     return data->tier == FAST || sum >= least;
 }
 
-/* Sums become logarithms in SUMS and ones in INCOMING: a logsumexp's state. Marked outputs get the state of nothing.
- * Returns how many are marked. */
+/* Sums become logarithms in SUMS and ones in INCOMING: a logsumexp's state. Returns how many outputs are marked, whose
+ * state take_marked has. */
 static int64_t certify(struct contraction_worker *w, const struct shifts *shifts)
 {
     const struct contraction *c = w->contraction;
@@ -192,41 +208,87 @@ static int64_t certify(struct contraction_worker *w, const struct shifts *shifts
     return marked;
 }
 
-/* One output's terms of one packed block, one exp a term, merged into its state. */
-static void add_exactly(struct contraction_worker *w, const struct term_block *block, int64_t i, int64_t j)
+/* One output's terms x + y of one packed block. */
+static void add_factors(const struct contraction_worker *w, const struct term_block *block, int64_t i, int64_t j,
+                        void *terms)
 {
     const struct contraction *c = w->contraction;
-    const enum cls cls = w->plan->problem.program.reducer[0].cls;
-    const struct lse_kernels *lse = &w->plan->device->kernels->lse[cls];
     const int64_t row_width = c->factor[ROW_FACTOR].width, column_width = c->factor[COLUMN_FACTOR].width;
-    const int64_t at = i * c->block[COLUMN_FACTOR] + j;
     const char *x = w->panel[ROW_FACTOR] + (i / row_width * row_width * block->terms + i % row_width) * c->size;
     const char *y =
         w->panel[COLUMN_FACTOR] + (j / column_width * column_width * block->terms + j % column_width) * c->size;
-    _Alignas(64) double terms[PANEL_TERMS], m, s;
     if (c->size == 4)
         for (int64_t k = 0; k < block->terms; k++)
-            ((float *)(void *)terms)[k] =
+            ((float *)terms)[k] =
                 ((const float *)(const void *)x)[k * row_width] + ((const float *)(const void *)y)[k * column_width];
     else
         for (int64_t k = 0; k < block->terms; k++)
-            terms[k] =
+            ((double *)terms)[k] =
                 ((const double *)(const void *)x)[k * row_width] + ((const double *)(const void *)y)[k * column_width];
-    lse->rows(&m, &s, terms, 1, block->terms, block->terms);
-    lse->merge(mf_contraction_values(w, SUMS) + at * c->size, mf_contraction_values(w, INCOMING) + at * c->size, &m, &s,
-               1);
 }
 
+/* The greater of most[at] and all terms; a NaN stays. */
+static void raise_most(const struct contraction_worker *w, int64_t at, const void *terms, int64_t n)
+{
+    const int64_t size = w->contraction->size;
+    char *most = mf_contraction_values(w, EXACT_MOST);
+    double m = value_at(most, at, size);
+    for (int64_t k = 0; k < n; k++) {
+        const double term = value_at(terms, k, size);
+        if (m == m && !(term <= m))
+            m = term;
+    }
+    set_value(most, at, size, m);
+}
+
+/* sums[at] += the sum of E(term - most[at]), added one after the other as exp_sums does. */
+static void add_exponentials(const struct contraction_worker *w, int64_t at, void *terms, int64_t n)
+{
+    enum { REPEAT = 64 };
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    const int64_t size = w->contraction->size;
+    char *sums = mf_contraction_values(w, EXACT_SUMS);
+    const double most = value_at(mf_contraction_values(w, EXACT_MOST), at, size);
+    _Alignas(64) double shift[REPEAT];
+    float part = 0;
+    double part_wide = 0;
+    for (int64_t q = 0; q < REPEAT; q++)
+        set_value(shift, q, size, most);
+    w->plan->device->kernels->contractions->exp_shifted[cls](terms, n, shift, REPEAT);
+    for (int64_t k = 0; k < n && size == 4; k++)
+        part += ((const float *)terms)[k];
+    for (int64_t k = 0; k < n && size != 4; k++)
+        part_wide += ((const double *)terms)[k];
+    if (size == 4)
+        ((float *)(void *)sums)[at] += part;
+    else
+        ((double *)(void *)sums)[at] += part_wide;
+}
+
+/* As compute_all and with its bits, for the marked outputs: so nothing depends on which blocks there are. */
 static void compute_marked(struct contraction_worker *w)
 {
     const struct contraction *c = w->contraction;
     const char *mark = mf_contraction_values(w, MARKS);
-    for (int64_t b = 0; b < c->order.block_count; b++) {
-        mf_contraction_pack(w, &c->order.block[b]);
+    const int64_t columns = c->block[COLUMN_FACTOR], blocks = c->order.block_count;
+    _Alignas(64) double terms[PANEL_TERMS];
+    for (int64_t i = 0; i < w->count[ROW_FACTOR] * columns; i++)
+        set_value(mf_contraction_values(w, EXACT_MOST), i, c->size, -INFINITY);
+    memset(mf_contraction_values(w, EXACT_SUMS), 0, c->value_bytes);
+    for (int64_t pass = 0; pass < 2 * blocks; pass++) {
+        const struct term_block *block = &c->order.block[pass % blocks];
+        mf_contraction_pack(w, block);
         for (int64_t i = 0; i < w->count[ROW_FACTOR]; i++)
-            for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++)
-                if (mark[i * c->block[COLUMN_FACTOR] + j])
-                    add_exactly(w, &c->order.block[b], i, j);
+            for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++) {
+                const int64_t at = i * columns + j;
+                if (!mark[at])
+                    continue;
+                add_factors(w, block, i, j, terms);
+                if (pass < blocks)
+                    raise_most(w, at, terms, block->terms);
+                else
+                    add_exponentials(w, at, terms, block->terms);
+            }
     }
 }
 
@@ -298,21 +360,25 @@ static void set_exact_states(struct contraction_worker *w, int64_t at, int64_t n
 static void task(struct contraction_worker *w)
 {
     const struct log_plan *data = w->plan->data;
+    const int64_t outputs = w->count[ROW_FACTOR] * w->count[COLUMN_FACTOR];
     struct shifts shifts;
     if (data->tier == EXACT) {
         compute_all(w);
+        mf_plan_count_tier(w->plan, MF_TIER_EXACT, outputs);
         mf_contraction_store(w, set_exact_states);
         return;
     }
     find_shifts(w, &shifts);
     sum_products(w, &shifts);
     const int64_t marked = certify(w, &shifts);
-    if (marked > w->count[ROW_FACTOR] * w->count[COLUMN_FACTOR] / FEW) {
+    if (marked > outputs / FEW)
         compute_all(w);
-        take_marked(w);
-    } else if (marked) {
+    else if (marked)
         compute_marked(w);
-    }
+    if (marked)
+        take_marked(w);
+    mf_plan_count_tier(w->plan, MF_TIER_EXACT, marked);
+    mf_plan_count_tier(w->plan, data->tier == FAST ? MF_TIER_UNCHECKED : MF_TIER_CERTIFIED, outputs - marked);
     mf_contraction_store(w, set_states);
 }
 

@@ -123,6 +123,16 @@ static void leave(void)
     cuda.CtxPopCurrent(&left);
 }
 
+mf_status mf_cuda_enter(const struct gpu *gpu)
+{
+    return enter(gpu);
+}
+
+void mf_cuda_leave(void)
+{
+    leave();
+}
+
 /* The thread's current context, if it is one on this device. */
 static CUcontext current_context(CUdevice device)
 {

@@ -146,6 +146,27 @@ static void emit_strides(const char *name, const struct problem *problem, const 
     mf_text_add(to, "    return S->%s[s][l];\n}\n\n", name);
 }
 
+int mf_emit_is_flat(const struct nest *nest, const int64_t *stride)
+{
+    int64_t step = 1;
+    for (int l = nest->kept - 1; l >= 0; l--) {
+        if (stride[l] != step)
+            return 0;
+        step *= nest->size[l];
+    }
+    return 1;
+}
+
+/* FLAT_IN_s, FLAT_OUT_k: there the loops need not be taken apart. */
+static void emit_flat(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
+{
+    const struct nest *nest = &problem->memory;
+    for (int s = 0; s < slots->count; s++)
+        mf_text_add(to, "#define FLAT_IN_%d %d\n", s, mf_emit_is_flat(nest, nest->in[slots->input[s]]));
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, "#define FLAT_OUT_%d %d\n", k, mf_emit_is_flat(nest, nest->out[k]));
+}
+
 static void emit_tensors(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
 {
     for (int s = 0; s < slots->count; s++) {
@@ -214,7 +235,42 @@ static void emit_map(const struct problem *problem, const struct gpu_slots *slot
     mf_text_append(to, "    x.none = 0;\n    return x;\n}\n\n");
 }
 
-static void emit_finish(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)
+/* Whether an output's values stay floats until two are stored together, as one word. */
+static int is_paired(const struct problem *problem, int output)
+{
+    const struct program *program = &problem->program;
+    enum dtype type = problem->out_type[output];
+    return (type == DT_f16 || type == DT_bf16) && program->finish.node[program->output[output]].cls == CLS_F32;
+}
+
+/* From values to what is stored: one, and a vector of them. */
+static void emit_stores(const struct problem *problem, int vector, struct gpu_text *to)
+{
+    mf_text_append(to, "static inline struct results stored(struct values v)\n{\n    struct results y;\n");
+    for (int k = 0; k < problem->output_count; k++)
+        if (is_paired(problem, k))
+            mf_text_add(to, "    y.y%d = mf_store_%s_f32(v.y%d);\n", k, mf_dtypes[problem->out_type[k]].name, k);
+        else
+            mf_text_add(to, "    y.y%d = v.y%d;\n", k, k);
+    mf_text_append(to, "    return y;\n}\n\n");
+    for (int k = 0; k < problem->output_count && vector > 1; k++) {
+        mf_text_add(to,
+                    "static inline struct out%d_vector stored_vector%d(const struct values v[%d])\n{\n"
+                    "    struct out%d_vector y;\n    UNROLL\n",
+                    k, k, vector, k);
+        if (is_paired(problem, k))
+            mf_text_add(to,
+                        "    for (int i = 0; i < %d; i += 2) {\n"
+                        "        const uint32_t pair = store_pair_%s(v[i].y%d, v[i + 1].y%d);\n"
+                        "        y.v[i] = (uint16_t)pair;\n        y.v[i + 1] = (uint16_t)(pair >> 16);\n    }\n",
+                        vector, mf_dtypes[problem->out_type[k]].name, k, k);
+        else
+            mf_text_add(to, "    for (int i = 0; i < %d; i++)\n        y.v[i] = v[i].y%d;\n", vector, k);
+        mf_text_append(to, "    return y;\n}\n\n");
+    }
+}
+
+static void emit_finish(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
     char used[MAX_NODES] = {0};
@@ -223,8 +279,15 @@ static void emit_finish(const struct problem *problem, const struct gpu_slots *s
         mf_text_add(to, "    out%d_t y%d;\n", k, k);
         mf_emit_mark(&program->finish, program->output[k], used);
     }
-    mf_text_append(to, "};\n\nstatic inline struct results finish(struct state s, int64_t count, struct raw_finish r)\n"
-                       "{\n    struct results y;\n");
+    mf_text_append(to, "};\n\nstruct values {\n");
+    for (int k = 0; k < problem->output_count; k++)
+        if (is_paired(problem, k))
+            mf_text_add(to, "    float y%d;\n", k);
+        else
+            mf_text_add(to, "    out%d_t y%d;\n", k, k);
+    mf_text_append(to,
+                   "};\n\nstatic inline struct values values_of(struct state s, int64_t count, struct raw_finish r)\n"
+                   "{\n    struct values y;\n");
     for (int r = 0; r < program->reducer_count && problem->memory.window_count; r++) {
         int64_t from, into;
         if (mf_reducer_of_nothing(program, &program->reducer[r], &from, &into))
@@ -236,9 +299,15 @@ static void emit_finish(const struct problem *problem, const struct gpu_slots *s
             mf_text_add(to, "    const struct user%d_results z%d = user%d_finish(s.r%d);\n", r, r, r, r);
     mf_emit_pool(problem, slots, &program->finish, used, 'w', to);
     for (int k = 0; k < problem->output_count; k++)
-        mf_text_add(to, "    y.y%d = mf_store_%s_%s(w%d);\n", k, mf_dtypes[problem->out_type[k]].name,
-                    mf_class_name[program->finish.node[program->output[k]].cls], program->output[k]);
+        if (is_paired(problem, k))
+            mf_text_add(to, "    y.y%d = w%d;\n", k, program->output[k]);
+        else
+            mf_text_add(to, "    y.y%d = mf_store_%s_%s(w%d);\n", k, mf_dtypes[problem->out_type[k]].name,
+                        mf_class_name[program->finish.node[program->output[k]].cls], program->output[k]);
     mf_text_append(to, "    return y;\n}\n\n");
+    emit_stores(problem, vector, to);
+    mf_text_append(to, "static inline struct results finish(struct state s, int64_t count, struct raw_finish r)\n"
+                       "{\n    return stored(values_of(s, count, r));\n}\n\n");
 }
 
 static int map_inputs(const struct problem *problem)
@@ -258,19 +327,24 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
                 "#define INPUTS %d\n#define MAP_INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED "
                 "%d\n#define LOOPS %d\n"
                 "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n#define "
-                "COMMUTES %d\n#define ORDERED %d\n#define STATE_WORDS %d\n"
+                "COMMUTES %d\n#define ORDERED %d\n#define MOMENTS %d\n#define STATE_WORDS %d\n"
                 "#define WIDE %d\n#define ROOM(n) ((n) > 0 ? (n) : 1)\n",
                 slots->count, map_inputs(problem), problem->output_count, nest->kept, nest->reduced,
                 nest->kept + nest->reduced, problem->program.reducer_count ? nest->window_count : 0,
                 mf_emit_has_kind(problem, RED_ARG), mf_emit_has_count(problem), mf_emit_has_kind(problem, RED_LSE),
                 !mf_emit_has_kind(problem, RED_MOMENTS) && !mf_emit_has_kind(problem, RED_USER),
-                mf_emit_is_ordered(problem), mf_emit_state_words(problem), wide);
+                mf_emit_is_ordered(problem), mf_emit_has_kind(problem, RED_MOMENTS), mf_emit_state_words(problem),
+                wide);
+    int bytes = mf_emit_bytes_operand(problem);
+    mf_text_add(to, "#define BYTES %d\n#define FOLD_BYTES fold_bytes_%s\n", bytes >= 0 && vector % 4 == 0,
+                bytes >= 0 ? mf_dtypes[problem->in_type[bytes]].name : "none");
     emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
     emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);
     mf_text_append(to, "#define FOR_OUTPUTS(X)");
     for (int k = 0; k < problem->output_count; k++)
         mf_text_add(to, " X(%d)", k);
     mf_text_append(to, "\n");
+    emit_flat(problem, slots, to);
     emit_tensors(problem, slots, vector, to);
     emit_raw("raw", slots, problem->map_uses, to);
     emit_raw("raw_finish", slots, problem->finish_uses, to);
@@ -279,7 +353,7 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     mf_emit_states(problem, to);
     if (mf_emit_has_kind(problem, RED_USER))
         mf_emit_ordered(problem, to);
-    emit_finish(problem, slots, to);
+    emit_finish(problem, slots, vector, to);
 }
 
 void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to)

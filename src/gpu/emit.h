@@ -21,9 +21,18 @@ void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *
  * strides are constants. */
 void mf_emit_written_order(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
 
+/* Whether a tensor's places, by its strides of the kept loops, are the outputs' numbers. */
+int mf_emit_is_flat(const struct nest *nest, const int64_t *stride);
+
 /* 32-bit words that the state of a program's reducers has: how many fit in registers. */
 int mf_emit_state_words(const struct problem *problem);
-/* Bytes of one struct state in memory, at least. */
-int64_t mf_emit_state_bytes(const struct problem *problem);
+/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
+int mf_emit_is_ordered(const struct problem *problem);
+/* The operand of a program that only sums its bytes, which are added four at a time; or -1. */
+int mf_emit_bytes_operand(const struct problem *problem);
+/* Bytes of one struct state in memory. */
+int mf_emit_state_bytes(const struct problem *problem);
+/* 32-bit words of a lane, a state under way. */
+int mf_emit_lane_words(const struct problem *problem);
 
 #endif

@@ -21,7 +21,6 @@ int mf_emit_has_count(const struct problem *problem)
     return mf_emit_has_kind(problem, RED_MOMENTS) || (problem->program.reducer_count && problem->memory.window_count);
 }
 
-/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
 int mf_emit_is_ordered(const struct problem *problem)
 {
     for (int r = 0; r < problem->program.reducer_count; r++) {
@@ -34,10 +33,8 @@ int mf_emit_is_ordered(const struct problem *problem)
     return 0;
 }
 
-static const char *fold_identity(enum fold fold, enum cls cls);
-
 /* fold_min and fold_max: kernels/reducers.cl. */
-static const char *fold_function(enum fold fold)
+const char *mf_emit_fold_function(enum fold fold)
 {
     static const char *const names[FOLD_COUNT] = {
         [FOLD_SUM] = "mf_add", [FOLD_PROD] = "mf_mul", [FOLD_MIN] = "fold_min", [FOLD_MAX] = "fold_max",
@@ -59,17 +56,28 @@ int mf_emit_is_narrow(const struct problem *problem, int r)
     return mf_dtypes[type].size <= 2;
 }
 
+int mf_emit_bytes_operand(const struct problem *problem)
+{
+    const struct program *program = &problem->program;
+    const struct reducer *reducer = &program->reducer[0];
+    if (program->reducer_count != 1 || problem->memory.window_count || !mf_emit_is_narrow(problem, 0) ||
+        reducer->fold != FOLD_SUM)
+        return -1;
+    int operand = program->map.node[reducer->arg[0]].index;
+    return problem->in_type[operand] == DT_i8 || problem->in_type[operand] == DT_u8 ? operand : -1;
+}
+
 static const char *lane_identity(const struct problem *problem, int r)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
     if (mf_emit_is_narrow(problem, r) && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX))
         return reducer->fold == FOLD_MIN ? "INT32_MAX" : "INT32_MIN";
     return mf_emit_is_narrow(problem, r) && reducer->fold == FOLD_AND ? "-1"
-                                                                      : fold_identity(reducer->fold, reducer->cls);
+                                                                      : mf_emit_fold_identity(reducer->fold, reducer->cls);
 }
 
 /* The neutral value of a fold as text: the states of no elements. */
-static const char *fold_identity(enum fold fold, enum cls cls)
+const char *mf_emit_fold_identity(enum fold fold, enum cls cls)
 {
     static const char *const infinity[2][2] = {
         {"mf_bits_f32(0x7f800000u)", "mf_bits_f32(0xff800000u)"},
@@ -126,18 +134,47 @@ static int all_fields(const struct problem *problem, struct field *field)
     return n;
 }
 
+static int is_long(const char *type)
+{
+    return strcmp(type, "float") && strcmp(type, "int");
+}
+
 int mf_emit_state_words(const struct problem *problem)
 {
     struct field field[MAX_FIELDS];
     int n = all_fields(problem, field), words = 0;
     for (int i = 0; i < n; i++)
-        words += strcmp(field[i].type, "float") && strcmp(field[i].type, "int") ? 2 : 1;
+        words += is_long(field[i].type) ? 2 : 1;
     return words;
 }
 
-int64_t mf_emit_state_bytes(const struct problem *problem)
+int mf_emit_state_bytes(const struct problem *problem)
 {
-    return 8 * (int64_t)mf_emit_state_words(problem);
+    struct field field[MAX_FIELDS];
+    int n = all_fields(problem, field), bytes = 0, align = 4;
+    for (int nested = 1; nested >= 0; nested--) /* users' states stand first */
+        for (int i = 0; i < n; i++)
+            if ((strchr(field[i].name, '.') != NULL) == nested) {
+                int size = is_long(field[i].type) ? 8 : 4;
+                align = size > align ? size : align;
+                bytes = (bytes + size - 1) / size * size + size;
+            }
+    return (bytes + align - 1) / align * align;
+}
+
+int mf_emit_lane_words(const struct problem *problem)
+{
+    int words = 0;
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        struct field field[REDUCER_FIELDS];
+        int n = fields_of(problem, r, field);
+        for (int i = 0; i < n; i++)
+            words += is_long(field[i].type) && !(i && problem->program.reducer[r].kind == RED_ARG) &&
+                             !mf_emit_is_narrow(problem, r)
+                         ? 2
+                         : 1;
+    }
+    return words;
 }
 
 static void emit_empty(const struct reducer *reducer, int r, const char *identity, struct gpu_text *to)
@@ -149,7 +186,7 @@ static void emit_empty(const struct reducer *reducer, int r, const char *identit
     else if (reducer->kind == RED_USER)
         mf_text_add(to, "    s.r%d = user%d_identity();\n", r, r);
     else if (reducer->kind == RED_LSE)
-        mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, fold_identity(FOLD_MAX, reducer->cls), r);
+        mf_text_add(to, "    s.r%d_m = %s;\n    s.r%d_s = 0;\n", r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r);
     else
         mf_text_add(to, "    s.r%d = 0;\n    s.r%d_at = -1;\n", r, r);
 }
@@ -159,7 +196,7 @@ static void emit_identity(const struct problem *problem, struct gpu_text *to)
     const struct program *program = &problem->program;
     mf_text_append(to, "static inline struct state state_identity(void)\n{\n    struct state s;\n");
     for (int r = 0; r < program->reducer_count; r++)
-        emit_empty(&program->reducer[r], r, fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
+        emit_empty(&program->reducer[r], r, mf_emit_fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
     if (mf_emit_has_count(problem) || !program->reducer_count)
         mf_text_append(to, "    s.n = 0;\n");
     if (mf_emit_has_kind(problem, RED_USER))
@@ -220,7 +257,7 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         if (reducer->fold == FOLD_ANY)
             mf_text_add(to, "    s->r%d = present && x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
         else
-            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r, fold_function(reducer->fold),
+            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r, mf_emit_fold_function(reducer->fold),
                         mf_emit_is_narrow(problem, r) ? "i32" : cls, r, r, lane_identity(problem, r));
         break;
     case RED_MOMENTS:
@@ -234,7 +271,7 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         break;
     case RED_LSE:
         mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n", r, cls, r, r,
-                    fold_identity(FOLD_MAX, reducer->cls));
+                    mf_emit_fold_identity(FOLD_MAX, reducer->cls));
         break;
     case RED_USER:
         if (!reducer->user->recipe->ordered)
@@ -321,7 +358,7 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
                             field[i].name, field[i].name);
             else if (mf_emit_is_narrow(problem, r))
                 mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
-                            fold_identity(problem->program.reducer[r].fold, CLS_I64));
+                            mf_emit_fold_identity(problem->program.reducer[r].fold, CLS_I64));
             else
                 mf_text_add(to, "    s.%s = l.%s;\n", field[i].name, field[i].name);
     }
@@ -336,7 +373,7 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
     switch (reducer->kind) {
     case RED_FOLD:
-        mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, fold_function(reducer->fold), cls, r, r);
+        mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, mf_emit_fold_function(reducer->fold), cls, r, r);
         break;
     case RED_MOMENTS:
         mf_text_add(
@@ -344,18 +381,19 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
             "    {\n        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
             "        const %s d = b.r%d_mean - a.r%d_mean;\n        const int same = a.n == b.n && a.n <= 4096; /* "
             "exact, without dividing */\n"
-            "        const %s step = d * (same ? (%s)0.5 : nb / n), weight = same ? na * (%s)0.5 : na * nb / n;\n"
+            "        const %s step = d * (same ? (%s)0.5 : MF_QUOTIENT(nb, n)), weight = same ? na * (%s)0.5 : "
+            "MF_QUOTIENT(na * nb, n);\n"
             "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
             "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
             "    }\n",
             type, type, type, type, type, r, r, type, type, type, r, r, r, r, r, r, r, r, r);
         break;
-    case RED_LSE:
+    case RED_LSE: /* the greater one's factor is E(0) = 1; of a maximum that is no number s does not matter */
         mf_text_add(to,
-                    "    c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
-                    "    c.r%d_s = a.r%d_s * mf_exp_below_%s(a.r%d_m - c.r%d_m) + b.r%d_s * "
-                    "mf_exp_below_%s(b.r%d_m - c.r%d_m);\n",
-                    r, cls, r, r, r, r, cls, r, r, r, cls, r, r);
+                    "    {\n        const %s d = a.r%d_m - b.r%d_m, e = mf_exp_below_%s(d < 0 ? d : -d);\n"
+                    "        c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
+                    "        c.r%d_s = d < 0 ? a.r%d_s * e + b.r%d_s : a.r%d_s + b.r%d_s * e;\n    }\n",
+                    type, r, r, cls, r, cls, r, r, r, r, r, r, r);
         break;
     case RED_USER:
         if (reducer->user->recipe->ordered)
@@ -418,9 +456,13 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
         mf_text_append(to, "    c.some = a.some | b.some;\n");
     mf_text_append(to, "    return c;\n}\n\n"
                        "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
-                       "distance)\n{\n    struct state c;\n");
+                       "distance, int even)\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)
-        mf_text_add(to, "    EXCHANGE(%s, c.%s, s.%s, distance);\n", field[i].type, field[i].name, field[i].name);
+        if (!strcmp(field[i].name, "n")) /* even: all have as many elements */
+            mf_text_append(to, "    if (even)\n        c.n = s.n;\n    else\n"
+                               "        EXCHANGE(int64_t, c.n, s.n, distance);\n");
+        else
+            mf_text_add(to, "    EXCHANGE(%s, c.%s, s.%s, distance);\n", field[i].type, field[i].name, field[i].name);
     mf_text_append(to,
                    "    return c;\n}\n\nstatic inline struct state choose(int first, struct state a, struct state b)"
                    "\n{\n    struct state c;\n");

@@ -10,12 +10,14 @@ extern const char *const mf_class_type[], *const mf_class_name[];
 int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind);
 /* Whether states count their elements: moments merge by counts, and a window may leave some out. */
 int mf_emit_has_count(const struct problem *problem);
-/* Whether the order of the elements matters: sums and products of floats, and what is made of them. */
-int mf_emit_is_ordered(const struct problem *problem);
 /* Whether it is a user's reducer, given as text, that keeps its elements' order. */
 int mf_emit_keeps_order(const struct reducer *reducer);
 /* Whether a lane of this reducer is an int, and its element an operand as it is. */
 int mf_emit_is_narrow(const struct problem *problem, int r);
+
+/* What combines two states of a fold, without its class's suffix, and the neutral value as text. */
+const char *mf_emit_fold_function(enum fold fold);
+const char *mf_emit_fold_identity(enum fold fold, enum cls cls);
 
 /* emit.c: the nodes that a root needs, and a pool's used nodes as constants. problem and slots are null in a step of a
  * user's operation. */

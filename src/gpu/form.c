@@ -68,17 +68,43 @@ int mf_gpu_vector_along(const struct problem *problem, int loop, int most)
     return most;
 }
 
-/* The vector that rows and tiles read along the last reduced loop: 4 elements, or one. Rows of one step have longer and
- * shorter ones too: levels of the tree inside a thread cost no exchange. */
+/* The vector that rows and tiles read along the last reduced loop: 16 bytes, at least 4 elements, or one element. (A
+ * thread has a lane for each: too many words of them do not stay in registers.) */
 int mf_gpu_row_vector(const struct problem *problem)
 {
+    enum { LANE_WORDS = 48 };
     const struct nest *nest = &problem->memory;
-    int item = mf_gpu_widest_item(problem), short_rows = problem->reduced_total <= LANES;
+    int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     if (!nest->reduced)
         return 1;
-    int most = short_rows && mf_emit_state_words(problem) <= 2 ? mf_clamp(16 / item, 4, 8) : 4;
+    int most = mf_gpu_two_phases(problem) ? 4 : mf_clamp(16 / item, 4, 16);
+    while (most > 4 && most * words > LANE_WORDS)
+        most /= 2;
     int vector = mf_gpu_vector_along(problem, nest->kept + nest->reduced - 1, most);
     return vector >= 4 || (vector == 2 && problem->reduced_total == 2) ? vector : 1;
+}
+
+int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
+{
+    const struct nest *nest = &problem->memory;
+    int used = -1, count = 0, item = mf_gpu_widest_item(problem);
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i]) {
+            used = i;
+            count++;
+        }
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind != RED_FOLD) /* it has left and right, or an index */
+            return 1;
+    if (count != 1 || nest->reduced != 1 || nest->window_count || nest->in[used][nest->kept] != 1 || item > 2)
+        return 1;
+    bounds[0] = 0;
+    bounds[1] = 1;
+    for (int l = 0; l < nest->kept + nest->reduced; l++) {
+        int64_t reach = nest->in[used][l] * (nest->size[l] - 1);
+        bounds[reach > 0] += reach;
+    }
+    return 16 / item;
 }
 
 /* Steps that a team reads before it computes: 128 bytes a thread; where elements are needed twice and fit in registers,

@@ -16,6 +16,10 @@ int mf_gpu_widest_item(const struct problem *problem);
 int mf_gpu_vector_along(const struct problem *problem, int loop, int most);
 /* The vector that rows and tiles read along the last reduced loop, and the steps that a team reads at once. */
 int mf_gpu_row_vector(const struct problem *problem);
+/* Where that is one element because rows begin anywhere: 16 bytes of short elements, for rows that are then SHIFTED
+ * (kernels/fold.cl); 1 where that does not go. bounds: where the operand's memory begins and ends, in elements from
+ * position 0. */
+int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
 int mf_gpu_steps_at_once(const struct problem *problem, int vector);
 
 static inline int mf_clamp(int64_t value, int low, int high)
@@ -32,6 +36,8 @@ static inline int mf_power_below(int64_t n)
     return p;
 }
 
-extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_ordered, mf_gpu_rows, mf_gpu_tiles;
+extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_runs, mf_gpu_ordered, mf_gpu_rows,
+    mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_contract, mf_gpu_contract_arg, mf_gpu_log_certified,
+    mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_cublas;
 
 #endif

@@ -81,6 +81,11 @@ struct gpu_usage {
 
 extern const struct gpu_api mf_gpu_cuda, mf_gpu_opencl, mf_gpu_arch;
 
+/* ---- cuda.c, for NVIDIA's libraries: makes the device's context the thread's, and takes it away again ---- */
+
+mf_status mf_cuda_enter(const struct gpu *gpu);
+void mf_cuda_leave(void);
+
 /* ---- nvrtc.c: the CUDA compiler, which needs no GPU ---- */
 
 /* Compiles text, which has its prelude, for an architecture such as 90 (sm_90), or takes it from the cache. *binary is

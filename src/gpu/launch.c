@@ -12,7 +12,9 @@ struct gpu_program {
 };
 
 struct gpu_plan {
+    struct gpu_plan *next; /* what is launched after it, with the first one's workspace */
     const struct gpu_kernel *kernel;
+    struct gpu_call call; /* instead of a kernel, if call.run is not null */
     struct gpu_slots slots;
     void *workspace, *shape_memory; /* shape_memory: where the shape does not fit among the arguments */
     int threads, vector, vector_loop, flat, shape_words;
@@ -151,8 +153,12 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
                                              mf_text_ops_int_inc,  "#define SIGNED 0\n",  mf_text_ops_int_inc};
     for (size_t i = 0; i < sizeof vocabulary / sizeof *vocabulary; i++)
         mf_text_append(to, vocabulary[i]);
-    mf_text_add(to, "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n", choice->threads,
-                choice->vector, in_memory);
+    mf_text_add(to, "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n#define SHIFTED %d\n",
+                choice->threads, choice->vector, in_memory, choice->shifted);
+    if (choice->beside)
+        mf_text_add(to, "#define LAUNCH_BOUNDS THREADS, %d\n", choice->beside);
+    else
+        mf_text_append(to, "#define LAUNCH_BOUNDS THREADS\n");
     if (choice->macros.text)
         mf_text_append(to, choice->macros.text);
     mf_text_append(to, mf_text_reducers_cl);
@@ -162,6 +168,8 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
     mf_text_append(to, mf_text_common_cl);
     if (choice->fold)
         mf_text_append(to, choice->fold);
+    if (choice->functions.text)
+        mf_text_append(to, choice->functions.text);
     mf_text_append(to, choice->kernel);
 }
 
@@ -180,22 +188,24 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     int in_memory = shape_bytes + others > limits->parameters;
     struct gpu_text text = {NULL, 0, 0, 0};
     assemble(&plan->problem, choice, gpu, in_memory, &text);
-    mf_status status =
-        text.failed || choice->macros.failed ? MF_ERROR_MEMORY : get_kernel(device, text.text, &gpu->kernel);
+    mf_status status = text.failed || choice->macros.failed || choice->functions.failed
+                           ? MF_ERROR_MEMORY
+                           : get_kernel(device, text.text, &gpu->kernel);
     mf_free(text.text);
     MF_TRY(status);
     if (choice->workspace_bytes)
         MF_TRY(device->api->alloc(device->gpu, choice->workspace_bytes, &gpu->workspace));
+    if (choice->table)
+        MF_TRY(device->api->copy(device->gpu, gpu->workspace, 0, (void *)(uintptr_t)choice->table, choice->table_bytes,
+                                 0));
     if (!in_memory)
         return MF_OK;
     MF_TRY(device->api->alloc(device->gpu, shape_bytes, &gpu->shape_memory));
     return device->api->copy(device->gpu, gpu->shape_memory, 0, gpu->shape, shape_bytes, 0);
 }
 
-mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
+static mf_status fill(struct mf_plan *plan, struct gpu_choice *choice, struct gpu_plan *gpu)
 {
-    struct gpu_plan *gpu = mf_calloc(sizeof *gpu);
-    plan->data = gpu;
     mf_status status = MF_ERROR_MEMORY;
     if (gpu) {
         gpu->threads = choice->threads;
@@ -207,7 +217,45 @@ mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
         status = make(plan, choice, gpu);
     }
     mf_free(choice->macros.text);
+    mf_free(choice->functions.text);
     return status;
+}
+
+/* A stage after the last one, or the first; null without memory. */
+static struct gpu_plan *append_stage(struct mf_plan *plan)
+{
+    struct gpu_plan *last = plan->data, *stage = mf_calloc(sizeof *stage);
+    while (last && last->next)
+        last = last->next;
+    if (last)
+        last->next = stage;
+    else
+        plan->data = stage;
+    return stage;
+}
+
+mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice)
+{
+    return fill(plan, choice, append_stage(plan));
+}
+
+mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call)
+{
+    struct gpu_plan *gpu = append_stage(plan);
+    if (!gpu) {
+        call->forget(call->context);
+        return MF_ERROR_MEMORY;
+    }
+    gpu->call = *call;
+    return MF_OK;
+}
+
+static void release_memory(const struct mf_plan *plan, struct gpu_plan *gpu)
+{
+    if (gpu->call.run)
+        gpu->call.forget(gpu->call.context);
+    plan->device->api->release(plan->device->gpu, gpu->workspace);
+    plan->device->api->release(plan->device->gpu, gpu->shape_memory);
 }
 
 void mf_gpu_forget(struct mf_plan *plan)
@@ -215,18 +263,39 @@ void mf_gpu_forget(struct mf_plan *plan)
     struct gpu_plan *gpu = plan->data;
     if (!gpu)
         return;
-    plan->device->api->release(plan->device->gpu, gpu->workspace);
-    plan->device->api->release(plan->device->gpu, gpu->shape_memory);
+    release_memory(plan, gpu);
+    for (struct gpu_plan *stage = gpu->next, *next; stage; stage = next) {
+        next = stage->next;
+        release_memory(plan, stage);
+        mf_free(stage);
+    }
+}
+
+static int print_stage(const struct gpu_plan *gpu, char *text, size_t size)
+{
+    if (gpu->call.run)
+        return snprintf(text, size, "%s", gpu->call.what);
+    const struct gpu_usage *usage = MF_GPU_USAGE(gpu->kernel);
+    int n = snprintf(text, size, "%s: %lld blocks of %d threads", gpu->text, (long long)gpu->blocks, gpu->threads);
+    if (usage->registers && n > 0 && (size_t)n < size)
+        n += snprintf(text + n, size - (size_t)n, " with %d registers, %d bytes on the stack, %d spilled",
+                      usage->registers, usage->stack, usage->spilled);
+    return n;
 }
 
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size)
 {
-    const struct gpu_plan *gpu = plan->data;
-    const struct gpu_usage *usage = MF_GPU_USAGE(gpu->kernel);
-    int n = snprintf(text, size, "%s: %lld blocks of %d threads", gpu->text, (long long)gpu->blocks, gpu->threads);
-    if (usage->registers && n > 0 && (size_t)n < size)
-        snprintf(text + n, size - (size_t)n, " with %d registers, %d bytes on the stack, %d spilled", usage->registers,
-                 usage->stack, usage->spilled);
+    for (const struct gpu_plan *gpu = plan->data; gpu; gpu = gpu->next) {
+        int n = print_stage(gpu, text, size);
+        if (n < 0 || (size_t)n + 2 > size)
+            return;
+        text += n;
+        size -= (size_t)n;
+        if (gpu->next) {
+            *text++ = '\n';
+            size--;
+        }
+    }
 }
 
 /* ---- execution ---- */
@@ -268,9 +337,9 @@ static int can_use_vectors(const struct problem *problem, const struct gpu_plan 
     return 1;
 }
 
-mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers)
+static mf_status launch(const struct mf_plan *plan, const struct gpu_plan *gpu, const struct pointers *pointers)
 {
-    const struct gpu_plan *gpu = plan->data;
+    const struct gpu_plan *first = plan->data;
     const struct problem *problem = &plan->problem;
     struct gpu_argument arguments[MF_MAX_INPUTS + MF_MAX_OUTPUTS + 3];
     int64_t bases[MF_MAX_INPUTS + MF_MAX_OUTPUTS + 2];
@@ -289,7 +358,16 @@ mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *poin
     arguments[n++] = (struct gpu_argument){bases, 8 * (size_t)b};
     arguments[n++] = gpu->shape_memory ? (struct gpu_argument){gpu->shape_memory, 0}
                                        : (struct gpu_argument){gpu->shape, 8 * (size_t)gpu->shape_words};
-    arguments[n++] = (struct gpu_argument){gpu->workspace, 0};
-    struct gpu_launch launch = {gpu->kernel, gpu->blocks, gpu->threads, n, arguments};
-    return plan->device->api->launch(plan->device->gpu, &launch, pointers->stream);
+    arguments[n++] = (struct gpu_argument){first->workspace, 0};
+    struct gpu_launch work = {gpu->kernel, gpu->blocks, gpu->threads, n, arguments};
+    return plan->device->api->launch(plan->device->gpu, &work, pointers->stream);
+}
+
+mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct gpu_plan *first = plan->data;
+    for (const struct gpu_plan *gpu = first; gpu; gpu = gpu->next)
+        MF_TRY(gpu->call.run ? gpu->call.run(plan, gpu->call.context, first->workspace, pointers)
+                             : launch(plan, gpu, pointers));
+    return MF_OK;
 }

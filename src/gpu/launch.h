@@ -14,17 +14,31 @@ struct gpu_choice {
     const char *fold;                 /* text of kernels/fold.cl where it is used, or null */
     int threads, vector, vector_loop; /* elements read together, along this loop */
     int flat;                         /* vectors run over the loops' ends: only bases have to be aligned */
+    int beside;                       /* blocks that a multiprocessor is to have room for, or 0 */
+    int shifted;                      /* rows begin anywhere: kernels/fold.cl */
     int64_t blocks;
     int64_t own[GPU_OWN];    /* struct shape's p */
     int64_t workspace_bytes; /* 0: none */
-    struct gpu_text macros;  /* #define lines of its own */
-    char text[256];          /* its choices, for people */
+    const void *table;       /* on the host: what the workspace begins with, or null */
+    int64_t table_bytes;
+    struct gpu_text macros;    /* #define lines of its own */
+    struct gpu_text functions; /* text of its own, before the kernel file's */
+    char text[256];            /* its choices, for people */
 };
 
-struct gpu_plan;
+/* A stage that is no kernel of ours: puts its work into the stream, as a launch does. */
+struct gpu_call {
+    const char *what; /* for people */
+    mf_status (*run)(const struct mf_plan *plan, const void *context, void *workspace, const struct pointers *pointers);
+    void (*forget)(void *context);
+    void *context;
+};
 
-/* Compiles (or finds) the kernel, makes the workspace, fills plan->data. Takes over choice->macros. */
+/* A stage of the plan, after those that it has: compiles (or finds) the kernel; the first one makes the workspace, which
+ * is for all. Fills plan->data. Takes over choice->macros and choice->functions. */
 mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice);
+/* The same of a call; where that fails, its context is forgotten. */
+mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call);
 mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers);
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);
 void mf_gpu_forget(struct mf_plan *plan);
@@ -50,6 +64,6 @@ static inline int64_t mf_levels(int64_t tiles)
     return all;
 }
 
-extern const struct solver *const mf_gpu_solvers[];
+extern const struct solver *const mf_gpu_solvers[], *const mf_gpu_solvers_by_name[];
 
 #endif

@@ -45,11 +45,13 @@ enum { /* what clGet...Info is asked */
        DEVICE_NAME = 0x102b,
        DRIVER_VERSION = 0x102d,
        DEVICE_VERSION = 0x102f,
+       DEVICE_EXTENSIONS = 0x1030,
        DEVICE_DOUBLE_FP_CONFIG = 0x1032,
        CONTEXT_PLATFORM = 0x1084,
        MEM_CONTEXT = 0x1106,
        MEM_ASSOCIATED_MEMOBJECT = 0x1107,
        MEM_OFFSET = 0x1108,
+       DEVICE_SUB_GROUP_SIZES = 0x4108, /* of cl_intel_required_subgroup_size */
        PROGRAM_BINARY_SIZES = 0x1165,
        PROGRAM_BINARIES = 0x1166,
        PROGRAM_BUILD_LOG = 0x1183,
@@ -89,7 +91,9 @@ static struct {
 } cl;
 
 /* -w: some drivers print warnings on the standard error, and a library does not */
-static const char always[] = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt -w";
+static const char always[] = "-w";
+static const char correct_quotients[] = "-cl-fp32-correctly-rounded-divide-sqrt";
+static const char other_quotients[] = "-DQUOTIENTS_BY_F64=1";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char why[256]; /* there is no OpenCL; "" when there is */
 
@@ -201,11 +205,43 @@ static mf_status need_arithmetic(const struct gpu *gpu)
     if (!device_number(gpu->device, DEVICE_COMPILER_AVAILABLE, sizeof(cl_uint)))
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s has no OpenCL compiler", name);
     cl_ulong config = device_number(gpu->device, DEVICE_SINGLE_FP_CONFIG, sizeof(cl_ulong));
-    if (!(config & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT))
-        return mf_fail(MF_ERROR_UNSUPPORTED, "%s does not round f32 quotients and square roots correctly", name);
+    if (!(config & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) && !gpu->common.limits.has_f64)
+        return mf_fail(MF_ERROR_UNSUPPORTED,
+                       "%s neither rounds f32 quotients and square roots correctly nor has f64 to compute them in",
+                       name);
     if (!(config & FP_DENORM))
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s takes f32 numbers below 2^-126 for 0", name);
     return MF_OK;
+}
+
+/* Whether kernels can have sub-groups of a warp, with shuffles, in which threads lie as they are numbered. Sizes that a
+ * kernel cannot ask for are left alone: a wider sub-group's order of threads is the driver's own business. */
+static int has_sub_groups(const struct gpu *gpu)
+{
+    enum { MOST_SIZES = 16 };
+    size_t sizes[MOST_SIZES] = {0}, bytes = 0;
+    char version[128], extensions[8192] = "";
+    int major = 0;
+    device_text(gpu->device, DEVICE_VERSION, version, sizeof version);
+    if (sscanf(version, "OpenCL %d.", &major) != 1 || major < 3 ||
+        cl.GetDeviceInfo(gpu->device, DEVICE_EXTENSIONS, sizeof extensions - 1, extensions, NULL) ||
+        !strstr(extensions, "cl_khr_subgroup_shuffle") || !strstr(extensions, "cl_intel_required_subgroup_size") ||
+        cl.GetDeviceInfo(gpu->device, DEVICE_SUB_GROUP_SIZES, sizeof sizes, sizes, &bytes))
+        return 0;
+    for (size_t i = 0; i < MOST_SIZES && i < bytes / sizeof sizes[0]; i++)
+        if (sizes[i] == 32)
+            return 1;
+    return 0;
+}
+
+/* The options of the compiler. MODEFOLD_OPENCL_OPTIONS adds some, such as -cl-opt-disable, to compile faster. */
+static void choose_options(struct gpu *gpu)
+{
+    const char *more = getenv("MODEFOLD_OPENCL_OPTIONS");
+    cl_ulong config = device_number(gpu->device, DEVICE_SINGLE_FP_CONFIG, sizeof(cl_ulong));
+    snprintf(gpu->options, sizeof gpu->options, "%s %s %s %.120s", always,
+             has_sub_groups(gpu) ? "-cl-std=CL3.0 -DSUB_GROUPS=1" : "-cl-std=CL1.2",
+             config & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT ? correct_quotients : other_quotients, more ? more : "");
 }
 
 static void find_limits(struct gpu *gpu)
@@ -217,8 +253,7 @@ static void find_limits(struct gpu *gpu)
     device_text(gpu->device, DEVICE_VERSION, version, sizeof version);
     if (cl.GetPlatformInfo(gpu->platform, PLATFORM_VERSION, sizeof platform - 1, platform, NULL))
         *platform = 0;
-    const char *more = getenv("MODEFOLD_OPENCL_OPTIONS"); /* such as -cl-opt-disable, to compile faster */
-    snprintf(gpu->options, sizeof gpu->options, "%s %.160s", always, more ? more : "");
+    choose_options(gpu);
     snprintf(gpu->key, sizeof gpu->key, "%s | %s | %s | %s | %s", platform, version, driver, limits->name,
              gpu->options);
     snprintf(limits->compiler, sizeof limits->compiler, "%.60s, driver %.40s", version, driver);

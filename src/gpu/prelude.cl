@@ -1,4 +1,5 @@
-/* What the kernels' text means to OpenCL C 1.2. There are no sub-groups: threads exchange through local memory. */
+/* What the kernels' text means to OpenCL C 1.2, and to 3.0 where the driver gives kernels sub-groups of a warp
+ * (SUB_GROUPS, opencl.c); without them threads exchange through local memory. */
 #ifdef cl_khr_fp64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #endif
@@ -32,7 +33,18 @@ static inline float mf_bits_f32(uint32_t u) { return as_float(u); }
 static inline uint64_t mf_f64_bits(double x) { return as_ulong(x); }
 static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
 
+/* Quotients and roots of floats that the driver does not round correctly (QUOTIENTS_BY_F64): those of doubles, rounded
+ * once more, are right, because 53 bits are more than twice 24 and two (Figueroa, When is double rounding innocuous?,
+ * SIGNUM Newsletter 30(3), 1995). */
+#if QUOTIENTS_BY_F64
+static inline float __attribute__((overloadable)) quotient(float x, float y) { return (float)((double)x / (double)y); }
+static inline double __attribute__((overloadable)) quotient(double x, double y) { return x / y; }
+static inline float root(float x) { return (float)sqrt((double)x); }
+#define MF_QUOTIENT(x, y) quotient(x, y)
+#define sqrtf root
+#else
 #define sqrtf sqrt
+#endif
 #define fmaf fma
 #define floorf floor
 #define ceilf ceil
@@ -41,7 +53,18 @@ static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
 #define fmodf fmod
 #define fabsf fabs
 
+/* e^x, x <= 0, of solvers that are asked for by name. */
+#define EXP_BELOW_f32(x) exp2((x) * 1.44269504f)
+#define EXP_BELOW_f64(x) exp_of_logarithm(x)
+
+#if SUB_GROUPS
+#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
+#pragma OPENCL EXTENSION cl_intel_required_subgroup_size : enable
+#define KERNEL \
+    __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1))) __attribute__((intel_reqd_sub_group_size(32)))
+#else
 #define KERNEL __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
+#endif
 #define GLOBAL __global
 #define SHARED __local
 #define SHARED_POINTER __local
@@ -61,6 +84,11 @@ static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
 #define NO_UNROLL
 
 /* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */
+#if SUB_GROUPS
+#define EXCHANGE_TYPE int
+#define EXCHANGE_MEMORY const int exchange_ = 0;
+#define EXCHANGE(T, to, from, distance) (to) = sub_group_shuffle_xor((from), (uint)(distance))
+#else
 #define EXCHANGE_TYPE __local uint64_t *
 #define EXCHANGE_MEMORY __local uint64_t exchange_[THREADS];
 #define EXCHANGE(T, to, from, distance)                       \
@@ -70,3 +98,4 @@ static inline double mf_bits_f64(uint64_t u) { return as_double(u); }
         (to) = ((__local T *)exchange_)[THREAD ^ (distance)]; \
         barrier(CLK_LOCAL_MEM_FENCE);                         \
     } while (0)
+#endif

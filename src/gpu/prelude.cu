@@ -51,6 +51,25 @@ static inline uint16_t mf_f32_to_bf16(float x)
     return x == x ? h : (uint16_t)0x7fc0u;
 }
 
+/* Two of them as one word, low first. What the hardware makes of a NaN is 0x7fff, the greatest number of 16 bits, which
+ * becomes the canonical one. */
+#if __CUDA_ARCH__ >= 900
+#define MF_STORE_PAIRS
+static inline uint32_t store_pair_f16(float low, float high)
+{
+    uint32_t h;
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;" : "=&r"(h) : "f"(high), "f"(low), "r"(0x7e007e00u));
+    return h;
+}
+
+static inline uint32_t store_pair_bf16(float low, float high)
+{
+    uint32_t h;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;\n\tmin.s16x2 %0, %0, %3;" : "=&r"(h) : "f"(high), "f"(low), "r"(0x7fc07fc0u));
+    return h;
+}
+#endif
+
 /* A value chosen from two constants, then negated, became the choice of -1 and -0, and that +0 in CUDA 13.0's assembler
  * (seen on an H200). So the compiler does not see that it was chosen. */
 #define MF_CHOSEN(value) chosen(value)
@@ -66,8 +85,8 @@ static inline double chosen(double x)
     return x;
 }
 
-/* min and max of reducers: a NaN sticks; which zero wins does not matter. */
-#define MF_FOLD_EXTREMES
+/* min and max of reducers: a NaN sticks; which zero wins does not matter. Sums of four bytes: exact. */
+#define MF_FOLD_HARDWARE
 static inline float fold_min_f32(float x, float y)
 {
     asm("min.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(y));
@@ -80,11 +99,34 @@ static inline float fold_max_f32(float x, float y)
     return x;
 }
 
+/* e^x, x <= 0, of solvers that are asked for by name: 2^(x log2 e), the power at most 2^-22 off, relatively; subnormal
+ * results are 0. */
+#define EXP_BELOW_f32(x) power_of_two((x) * 1.44269504f)
+#define EXP_BELOW_f64(x) exp_of_logarithm(x)
+static inline float power_of_two(float x)
+{
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static inline int fold_bytes_i8(int sum, uint32_t bytes, uint32_t factors)
+{
+    asm("dp4a.s32.u32 %0, %1, %2, %0;" : "+r"(sum) : "r"(bytes), "r"(factors));
+    return sum;
+}
+
+static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
+{
+    asm("dp4a.u32.u32 %0, %1, %2, %0;" : "+r"(sum) : "r"(bytes), "r"(factors));
+    return sum;
+}
+
 /* The compiler may want so few registers for many blocks that it has to spill: nvrtc.c then compiles again, without. */
 #ifdef ONE_BLOCK
 #define KERNEL extern "C" __global__ __launch_bounds__(THREADS, 1)
 #else
-#define KERNEL extern "C" __global__ __launch_bounds__(THREADS)
+#define KERNEL extern "C" __global__ __launch_bounds__(LAUNCH_BOUNDS)
 #endif
 #define GLOBAL
 #define SHARED __shared__

@@ -13,96 +13,196 @@ static int applicable(const struct mf_plan *plan)
            GPU_WARP * mf_emit_state_bytes(&plan->problem) <= SHARED_BYTES;
 }
 
-/* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one. */
+/* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one (in_turn: one after
+ * the other); how many of these lanes have elements. */
 struct columns_form {
-    int vector, held, lane_threads, column_threads, groups, batch;
+    int vector, held, lane_threads, column_threads, groups, batch, present, in_turn;
 };
+
+enum { MOST_THREADS = 512, LOADED_BYTES = 128, MOST_ACCUMULATORS = 32 };
+
+static int block_threads(const struct columns_form *form)
+{
+    return form->column_threads * form->lane_threads * form->groups;
+}
+
+/* Words of a thread's lanes. Sums of bytes need one for all of a column's: any order will do. */
+static int accumulators_of(const struct problem *problem, int vector, int held)
+{
+    return vector * mf_emit_lane_words(problem) * (mf_emit_bytes_operand(problem) >= 0 ? 1 : held);
+}
+
+/* Registers of a thread: accumulators, what is loaded, and some. Of one step what is loaded are the accumulators. */
+static int registers_of(const struct problem *problem, const struct columns_form *form)
+{
+    int lanes = accumulators_of(problem, form->vector, form->held);
+    int loaded = (form->vector * form->present * form->batch * mf_gpu_widest_item(problem) + 3) / 4;
+    return (problem->reduced_total > LANES ? lanes + loaded : lanes > loaded ? lanes : loaded) + 28;
+}
 
 /* The block that a vector, lanes held by a thread, and threads beside each other give. */
 static struct columns_form make_form(const struct problem *problem, int vector, int held, int beside)
 {
-    enum { MOST_THREADS = 512, LOADED_BYTES = 128 };
     int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
-    int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
+    int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES), item = mf_gpu_widest_item(problem);
     struct columns_form form = {.vector = vector, .column_threads = beside, .groups = 1};
     form.held = held < lanes ? held : lanes;
     form.lane_threads = lanes / form.held;
-    while ((form.column_threads * form.lane_threads * vector * state > SHARED_BYTES ||
-            form.column_threads * form.lane_threads > MOST_THREADS) &&
+    while ((block_threads(&form) * vector * state > SHARED_BYTES || block_threads(&form) > MOST_THREADS) &&
            form.lane_threads > 1) {
         form.lane_threads /= 2;
         form.held *= 2;
     }
-    while (form.groups * form.column_threads * form.lane_threads < GPU_WARP ||
-           (form.groups * form.column_threads * form.lane_threads < 256 &&
-            2 * form.groups * form.column_threads * form.lane_threads * vector * state <= SHARED_BYTES &&
+    while (block_threads(&form) < GPU_WARP ||
+           (block_threads(&form) < 256 && 2 * block_threads(&form) * vector * state <= SHARED_BYTES &&
             form.groups * form.column_threads * (int64_t)vector < problem->kept_total / 4096))
         form.groups *= 2;
     int64_t steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;
     int most = (int)mf_power_above(steps < 8 ? steps : 8);
-    int item = mf_gpu_widest_item(problem) < 4
-                   ? 4
-                   : mf_gpu_widest_item(problem); /* elements that are shorter get a register too */
+    int present = (int)((reduced + form.lane_threads - 1) / form.lane_threads);
+    form.present = reduced >= LANES ? form.held
+                   : present <= 8   ? present
+                                    : mf_clamp((present + 3) / 4 * 4, 1, form.held);
     form.batch = mf_clamp(mf_power_below(LOADED_BYTES / (form.held * vector * item)), 1, most);
-    /* compilers give 512 threads 64 registers, and spill others */
-    int words = mf_emit_state_words(problem);
-    while (form.batch > 1 && form.groups * form.column_threads * form.lane_threads >= MOST_THREADS &&
-           vector * form.held * (words + form.batch * item / 4) > 40)
+    while (form.batch > 1 && registers_of(problem, &form) * block_threads(&form) > 40000)
         form.batch /= 2;
     return form;
 }
 
 /* How good a form is: the part of the device that its blocks keep busy (they come in waves, the last of which may be
  * nearly empty), times the part of 32 KB that a multiprocessor has in flight; accesses of less than 128 bytes count
- * for less. The factors are guesses that chose well on an H200. Registers: the accumulators, what is loaded, and some.
- * 0: too many. */
+ * for less, and those that start anywhere for what they touch. The factors are guesses that chose well on an H200.
+ * 0: too many registers. */
 static double worth_of(const struct problem *problem, const struct columns_form *form, int64_t tiles,
                        const struct gpu_limits *limits)
 {
-    int words = mf_emit_state_words(problem), item = mf_gpu_widest_item(problem);
-    int threads = form->column_threads * form->lane_threads * form->groups;
-    int loaded = form->vector * form->held * form->batch * item;
-    int registers = form->vector * form->held * (words + form->batch * (item < 4 ? 4 : item) / 4) + 20;
+    int item = mf_gpu_widest_item(problem), threads = block_threads(form);
+    int loaded = form->vector * form->present * form->batch * item, registers = registers_of(problem, form);
     int64_t columns = (int64_t)form->column_threads * form->groups * form->vector;
     int64_t blocks = (problem->kept_total + columns - 1) / columns * tiles;
-    if ((registers > 160 || form->vector * form->held * words > 32) && form->vector * form->held > 1)
+    int accumulators = accumulators_of(problem, form->vector, form->held);
+    if ((registers > 128 || registers * threads > 65536 ||
+         accumulators > (problem->reduced_total > LANES ? MOST_ACCUMULATORS : 64)) &&
+        form->vector * form->held > 1)
         return 0;
     int at_once = mf_clamp(65536 / (registers * threads), 1, mf_clamp(limits->threads / threads, 1, 32));
+    double warps = (double)at_once * threads / GPU_WARP;
     double each = (double)blocks / limits->multiprocessors, waves = each / at_once;
     double busy = waves < 1 ? each : waves; /* all at once: how evenly they are spread is what counts */
     busy /= (double)(int64_t)(busy + 0.999999);
     double in_flight = (each < at_once ? each : at_once) * threads * loaded / (32 << 10);
     int64_t row = problem->memory.size[problem->memory.kept - 1], beside = form->column_threads * (int64_t)form->vector;
     int64_t bytes = (beside < row ? beside : row) * item;
+    double wide = bytes >= 128 || beside >= row ? 1 : bytes >= 64 ? 0.93 : 0.8;
+    if (row * item % 32)
+        wide = (double)bytes / (double)(bytes + 32);
     /* a block's start and end are taken for a microsecond, in which others go on; an H200's multiprocessor reads its
      * share of 4 TB/s, 30 KB, in one */
     double span = at_once * (double)columns * (double)(problem->reduced_total < TILE ? problem->reduced_total : TILE) *
                   item / (30 << 10);
-    return busy * (in_flight < 1 ? in_flight : 1) * span / (span + 1) *
-           (bytes >= 128 || beside >= row ? 1
-            : bytes >= 64                 ? 0.93
-                                          : 0.8);
+    return busy * (in_flight < 1 ? in_flight : 1) * span / (span + 1) * wide * warps / (warps + 8);
 }
 
-/* Whether a column is too long for its elements to be in flight at once, so that a second phase reads them again. */
-static int reads_again(const struct problem *problem)
+/* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
+ * are then in registers, for columns that begin anywhere, whose elements are read one by one, and for elements that are
+ * needed twice: these stay in registers, all steps of a lane. */
+static struct columns_form form_in_turn(const struct problem *problem, int widest)
 {
-    return problem->reduced_total > 8 * LANES;
+    int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
+    int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
+    if (mf_gpu_two_phases(problem)) {
+        vector = 1;
+        beside = item < 4 ? GPU_WARP : 256 / item;
+        batch = TILE / LANES;
+    } else if (widest > 1) {
+        vector = words > 8 ? 1 : words > 3 ? 2 : 4;
+        beside = mf_clamp(256 / item, 1, 64);
+        batch = 16;
+    } else {
+        vector = 1;
+        beside = GPU_WARP;
+        threads = item == 4 ? 128 : 256;
+        batch = item > 4 || words > 2 ? 16 : 32;
+    }
+    if (!mf_gpu_two_phases(problem) && (problem->memory.reduced > 1 || problem->memory.window_count))
+        batch = 8; /* each place has divisions of its own */
+    struct columns_form form = {.vector = mf_clamp(vector, 1, widest), .in_turn = 1, .groups = 1};
+    form.batch = mf_clamp(mf_power_above(steps), 1, batch);
+    form.column_threads = mf_clamp(mf_power_above(problem->kept_total), 1, beside / form.vector);
+    form.lane_threads = mf_clamp(threads / form.column_threads, 2, LANES);
+    while (block_threads(&form) * form.vector * mf_emit_state_bytes(problem) > SHARED_BYTES && form.lane_threads > 2)
+        form.lane_threads /= 2;
+    form.present = form.held = LANES / form.lane_threads;
+    return form;
 }
 
-/* Up to 16 bytes a thread, 256 to 32 bytes beside each other, and the lanes of a thread: the best of these. */
+/* What is best where there are columns enough: 128 bytes beside each other, four lanes a thread. */
+static struct columns_form usual_form(const struct problem *problem, int widest)
+{
+    enum { HELD = 4 };
+    int item = mf_gpu_widest_item(problem), vector = widest;
+    while (vector > 1 && accumulators_of(problem, vector, HELD) > MOST_ACCUMULATORS)
+        vector /= 2;
+    struct columns_form form = make_form(problem, vector, HELD, mf_clamp(128 / (vector * item), 1, 4 * GPU_WARP));
+    form.batch = item < 4 ? 2 : 1;
+    return form;
+}
+
+/* Few columns, or few elements: as many threads as go, with all that they read in flight. */
+static struct columns_form small_form(const struct problem *problem, int widest)
+{
+    int item = mf_gpu_widest_item(problem), vector = mf_clamp(8 / item, 1, widest);
+    while (vector > 1 && 2 * (int64_t)vector > problem->kept_total)
+        vector /= 2;
+    struct columns_form form =
+        make_form(problem, vector, 1, mf_clamp(mf_power_above(problem->kept_total) / vector, 1, 8));
+    form.batch = 8;
+    form.groups = block_threads(&form) < GPU_WARP ? GPU_WARP / block_threads(&form) : 1;
+    return form;
+}
+
+/* The form that is known to be best for this problem, or one of vector 0. */
+static struct columns_form known_form(const struct problem *problem, int64_t tiles, int widest,
+                                      const struct gpu_limits *limits)
+{
+    int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
+    const struct columns_form none = {.vector = 0};
+    struct columns_form form = usual_form(problem, widest);
+    int64_t columns = widest > 1 ? form.column_threads * (int64_t)form.vector : GPU_WARP;
+    int many = 2 * problem->kept_total * (tiles < 4 ? tiles : 4) >= 3 * limits->multiprocessors * columns;
+    if (problem->reduced_total <= LANES) /* a column a thread */
+        return problem->reduced_total > 16 && problem->reduced_total <= 64 && widest == 1 && words == 1 &&
+                       problem->kept_total >= 256 * limits->multiprocessors
+                   ? make_form(problem, 1, 64, GPU_WARP)
+                   : none;
+    if (mf_gpu_two_phases(problem))
+        return form_in_turn(problem, widest);
+    if (!many)
+        return problem->reduced_total >= 8 * LANES && words <= 2 && item >= 4 ? small_form(problem, widest) : none;
+    if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
+        return form_in_turn(problem, widest);
+    if (widest == 1) {
+        form = make_form(problem, 1, 8, GPU_WARP);
+        form.batch = 1;
+    }
+    return accumulators_of(problem, form.vector, form.held) <= MOST_ACCUMULATORS ? form : none;
+}
+
+/* The known form, or the best of up to 16 bytes a thread, 256 to 32 bytes beside each other, and a thread's lanes. */
 static struct columns_form columns_form(const struct problem *problem, int64_t tiles, const struct gpu_limits *limits)
 {
-    int item = mf_gpu_widest_item(problem), last = problem->memory.kept - 1;
-    int widest = mf_emit_state_words(problem) > 2 ? 1 : mf_gpu_vector_along(problem, last, mf_power_below(16 / item));
-    struct columns_form best = make_form(problem, 1, 1, 8);
+    int item = mf_gpu_widest_item(problem), last = problem->memory.kept - 1, words = mf_emit_lane_words(problem);
+    int widest = mf_gpu_vector_along(problem, last, mf_power_below(16 / item));
+    while (widest > 1 && widest * words > 16)
+        widest /= 2;
+    struct columns_form best = known_form(problem, tiles, widest, limits);
     double best_worth = 0;
-    if (mf_gpu_two_phases(problem) &&
-        reads_again(problem)) /* 32 bytes beside each other: 128 KB, which the cache holds */
-        return make_form(problem, mf_clamp(widest, 1, 8 / item), 1, 4);
+    if (best.vector)
+        return best;
+    best = make_form(problem, 1, 1, 8);
     for (int vector = widest; vector >= 1 && (vector == widest || vector * item >= 4); vector /= 2)
-        for (int beside = GPU_WARP; beside >= 1; beside /= 2)
-            for (int held = problem->reduced_total <= LANES ? 32 : 8; held >= 1; held /= 2) {
+        for (int beside = 4 * GPU_WARP; beside >= 1; beside /= 2)
+            for (int held = problem->reduced_total <= LANES ? 64 : 8; held >= 1; held /= 2) {
                 int64_t bytes = (int64_t)beside * vector * item;
                 if (bytes > 256 || (beside > 1 && beside / 2 * (int64_t)vector >= problem->kept_total))
                     continue;
@@ -120,6 +220,7 @@ static struct columns_form columns_form(const struct problem *problem, int64_t t
 
 static mf_status make(struct mf_plan *plan)
 {
+    enum { MOST_FEW = 8 }; /* tiles of a column that one thread joins */
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
@@ -132,7 +233,7 @@ static mf_status make(struct mf_plan *plan)
     int64_t share = (tiles + parts - 1) / parts;
     struct gpu_choice choice = {.kernel = mf_text_columns_cl,
                                 .fold = mf_text_fold_cl,
-                                .threads = form.column_threads * form.lane_threads * form.groups,
+                                .threads = block_threads(&form),
                                 .vector = form.vector,
                                 .vector_loop = problem->memory.kept - 1};
     parts = (tiles + share - 1) / share;
@@ -148,11 +249,13 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(
         &choice.macros,
         "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define MOST %d\n"
-        "#define TEAM_VECTOR 1\n",
-        form.column_threads, form.lane_threads, form.held, form.batch, TILE);
+        "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n",
+        form.column_threads, form.lane_threads, form.held, form.batch, TILE, form.in_turn, form.present,
+        reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles));
     snprintf(choice.text, sizeof choice.text,
-             "%d columns a block, %d a thread, %d threads of %d lanes each, %lld parts of %lld tiles",
-             (int)block_columns, form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);
+             "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
+             (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",
+             (long long)parts, (long long)share);
     return mf_gpu_make(plan, &choice);
 }
 

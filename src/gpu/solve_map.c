@@ -9,18 +9,6 @@ static int applicable(const struct mf_plan *plan)
     return !plan->problem.program.reducer_count && !plan->problem.program.uses_count;
 }
 
-/* Whether a tensor's outputs lie one after the other in the outputs' own order. */
-static int is_flat(const struct nest *nest, const int64_t *stride)
-{
-    int64_t step = 1;
-    for (int l = nest->kept - 1; l >= 0; l--) {
-        if (stride[l] != step)
-            return 0;
-        step *= nest->size[l];
-    }
-    return 1;
-}
-
 /* How the kernel reads and writes: whole units of a row, or, where rows are no whole units and outputs are flat, units
  * of the flat outputs. */
 static void map_form(const struct problem *problem, int item, struct gpu_choice *choice)
@@ -33,7 +21,7 @@ static void map_form(const struct problem *problem, int item, struct gpu_choice 
         choice->vector /= 2;
     choice->flat = last >= 0 && nest->size[last] % choice->vector != 0;
     for (int k = 0; k < problem->output_count; k++)
-        choice->flat = choice->flat && is_flat(nest, nest->out[k]);
+        choice->flat = choice->flat && mf_emit_is_flat(nest, nest->out[k]);
     if (choice->flat)
         choice->vector = 16 / item;
     for (int i = 0; i < problem->input_count; i++)
@@ -41,7 +29,7 @@ static void map_form(const struct problem *problem, int item, struct gpu_choice 
             int repeated = 1;
             for (int l = 0; l < nest->kept; l++)
                 repeated = repeated && nest->in[i][l] == 0;
-            int mode = !choice->flat || repeated ? 0 : is_flat(nest, nest->in[i]) ? 1 : 2;
+            int mode = !choice->flat || repeated ? 0 : mf_emit_is_flat(nest, nest->in[i]) ? 1 : 2;
             mf_text_add(&choice->macros, "#define MODE_%d %d\n", slot++, mode);
         }
 }

@@ -12,31 +12,48 @@ static int applicable(const struct mf_plan *plan)
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
+    const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int words = mf_emit_state_words(problem), inputs = 0;
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
     int64_t reduced = problem->reduced_total;
     int lanes = (int)mf_power_above(reduced < 1 ? 1 : reduced < LANES ? reduced : LANES);
-    int vector = mf_gpu_row_vector(problem), steps = (int)((reduced + LANES - 1) / LANES);
+    int vector = mf_gpu_row_vector(problem), steps = (int)((reduced + LANES - 1) / LANES), shifted = 0;
+    int64_t bounds[2] = {0, 0};
+    if (vector == 1 && steps > 1) {
+        vector = mf_gpu_shifted_vector(problem, bounds);
+        shifted = vector > 1;
+    }
     int width = vector > 1 ? (lanes + vector - 1) / vector : mf_clamp(lanes, 1, GPU_WARP),
         held = vector > 1 ? vector : lanes / width;
     if (held == 1 && width >= 4) { /* levels inside a thread cost no exchange */
         held = width >= 16 ? 4 : 2;
         width /= held;
     }
+    /* where any order does, a thread's lanes become one at once */
+    int kept = mf_emit_is_ordered(problem) ? words * held : 2 * words;
     int rows = steps > 1 ? 1
-                         : mf_clamp(mf_power_below(32 / (words * held * (inputs > 1 ? 2 : 1))), 1,
-                                    vector > 1  ? 8
-                                    : width > 4 ? width
-                                                : 4);
-    const int batch = mf_gpu_steps_at_once(problem, vector), threads = batch > 16 ? 128 : 256;
+                         : mf_clamp(mf_power_below(32 / (kept * (inputs > 1 ? 2 : 1))), 1,
+                                    vector > 8   ? 4
+                                    : vector > 1 ? 8
+                                    : width > 4  ? width
+                                                 : 4);
+    int batch = mf_gpu_steps_at_once(problem, vector);
+    if (shifted && steps < batch)
+        batch = (int)((reduced + vector - 1 + LANES - 1) / LANES);
+    int threads = batch > 16 ? 128 : 256;
+    while (threads > 64 && problem->kept_total * width / rows < 4 * (int64_t)limits->multiprocessors * threads)
+        threads /= 2; /* few rows: a part of them to every multiprocessor */
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,
                                 .fold = mf_text_fold_cl,
                                 .threads = threads,
                                 .vector = vector,
+                                .shifted = shifted,
                                 .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t block_rows = (int64_t)threads / width * rows;
     choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;
+    choice.own[6] = bounds[0];
+    choice.own[7] = bounds[1];
     mf_text_add(
         &choice.macros,
         "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define MOST %d\n"

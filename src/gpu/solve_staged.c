@@ -4,10 +4,11 @@
 #include "form.h"
 #include "texts.h"
 
-/* One operand inside the reducers, whose rows of at most 32 elements lie one after the other, no whole vectors. */
+enum { MOST_BYTES = 256 };
+
+/* One operand inside the reducers, whose rows of at most a step lie one after the other, no whole vectors. */
 static int applicable(const struct mf_plan *plan)
 {
-    enum { MOST = 32, BYTES = 160 };
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     int used = -1, count = 0;
@@ -18,23 +19,30 @@ static int applicable(const struct mf_plan *plan)
         }
     if (count != 1 || !mf_gpu_any_order(plan) || nest->window_count || nest->kept != 1 || nest->reduced != 1)
         return 0;
-    int64_t row = nest->size[1], item = mf_dtypes[problem->in_type[used]].size;
-    return row <= MOST && row * item <= BYTES && row % 4 && nest->in[used][1] == 1 && nest->in[used][0] == row;
+    int64_t row = nest->size[1], bytes = row * mf_dtypes[problem->in_type[used]].size;
+    return row > 2 && row <= LANES && bytes <= MOST_BYTES && bytes % 16 && nest->in[used][1] == 1 &&
+           nest->in[used][0] == row;
 }
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { THREADS = 256 };
+    enum { BYTES = 64 }; /* that a thread copies at once, where rows are shorter */
     const struct problem *problem = &plan->problem;
-    int row = (int)problem->reduced_total, held = (int)mf_power_above(row);
+    int row = (int)problem->reduced_total, item = mf_gpu_widest_item(problem), held = (int)mf_power_above(row);
+    int each = mf_clamp(mf_power_below(BYTES / (row * item)), 1, 8), part = 1;
+    while (row % (2 * part) == 0 && 2 * part * item <= 8)
+        part *= 2;
     struct gpu_choice choice = {.kernel = mf_text_staged_cl,
-                                .threads = THREADS,
-                                .vector = mf_clamp(16 / mf_gpu_widest_item(problem), 2, 16),
+                                .threads = row * item * each > 96 ? 128 : 256,
+                                .vector = mf_clamp(16 / item, 2, 16),
                                 .vector_loop = 1,
                                 .flat = 1};
-    choice.blocks = (problem->kept_total + THREADS - 1) / THREADS;
-    mf_text_add(&choice.macros, "#define ROW %d\n#define HELD %d\n", row, held);
-    snprintf(choice.text, sizeof choice.text, "a row a thread, from shared memory");
+    choice.blocks = (problem->kept_total + choice.threads * each - 1) / (choice.threads * each);
+    mf_text_add(&choice.macros,
+                "#define ROW %d\n#define HELD %d\n#define EACH %d\n#define PART %d\n#define PART_BYTES %d\n"
+                "#define ANY_ORDER (!ORDERED && !HAS_INDEX)\n",
+                row, held, each, part, part * item);
+    snprintf(choice.text, sizeof choice.text, "%d rows a thread, from shared memory", each);
     return mf_gpu_make(plan, &choice);
 }
 

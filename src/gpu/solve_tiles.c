@@ -9,8 +9,18 @@ static int applicable(const struct mf_plan *plan)
     return plan->problem.reduced_total > TILE && mf_gpu_any_order(plan);
 }
 
+/* Blocks that share an output come in few waves, of which the last should not be long: they are small. (Measured on an
+ * H200.) */
+static int block_threads(const struct problem *problem, int shared)
+{
+    if (!shared || mf_gpu_widest_item(problem) > 4)
+        return 256;
+    return mf_emit_state_words(problem) > 1 ? 128 : 64;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
+    enum { FEW_BYTES = 8 << 10 };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     struct gpu_choice choice = {.kernel = mf_text_tiles_cl,
@@ -18,11 +28,16 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = mf_gpu_row_vector(problem),
                                 .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
+    if (choice.vector == 1) {
+        choice.vector = mf_gpu_shifted_vector(problem, choice.own + 6);
+        choice.shifted = choice.vector > 1;
+    }
     int batch = mf_gpu_steps_at_once(problem, choice.vector), team = LANES / (choice.vector > 1 ? choice.vector : 4);
-    choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, batch > 16 ? 128 : 256);
-    int teams = choice.threads / team;
     int64_t wanted = 16 * (int64_t)limits->multiprocessors,
             parts = wanted / (problem->kept_total ? problem->kept_total : 1);
+    choice.threads =
+        mf_clamp(mf_power_above(tiles) * team, GPU_WARP, batch > 16 ? 128 : block_threads(problem, parts > 1));
+    int teams = choice.threads / team;
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
     int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
@@ -34,10 +49,14 @@ static mf_status make(struct mf_plan *plan)
     choice.own[1] = parts;
     choice.own[2] = share;
     choice.own[3] = mf_levels(tiles);
-    choice.workspace_bytes = problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
-                                                    ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));
-    mf_text_add(&choice.macros, "#define BATCH %d\n#define MOST %d\n#define TEAM_VECTOR %d\n", batch, TILE,
-                choice.vector);
+    int few = parts == 1 && tiles <= LANES && tiles * mf_emit_state_bytes(problem) <= FEW_BYTES
+                  ? (int)mf_power_above(tiles)
+                  : 0;
+    if (!few)
+        choice.workspace_bytes = problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
+                                                        ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));
+    mf_text_add(&choice.macros, "#define BATCH %d\n#define MOST %d\n#define TEAM_VECTOR %d\n#define FEW %d\n", batch,
+                TILE, choice.vector, few);
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);

@@ -34,10 +34,16 @@ void mf_text_append(struct gpu_text *to, const char *text)
 
 void mf_text_add(struct gpu_text *to, const char *format, ...)
 {
-    char line[512];
     va_list list;
     va_start(list, format);
-    vsnprintf(line, sizeof line, format, list);
+    int n = vsnprintf(NULL, 0, format, list);
     va_end(list);
-    mf_text_append(to, line);
+    if (n < 0)
+        to->failed = 1;
+    else if (make_room(to, (size_t)n)) {
+        va_start(list, format);
+        vsnprintf(to->text + to->length, (size_t)n + 1, format, list);
+        va_end(list);
+        to->length += (size_t)n;
+    }
 }

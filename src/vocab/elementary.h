@@ -28,6 +28,11 @@
 #include <string.h>
 #endif
 
+/* Where a compiler does not round quotients of floats correctly, its prelude says how to. */
+#ifndef MF_QUOTIENT
+#define MF_QUOTIENT(x, y) ((x) / (y))
+#endif
+
 #ifndef MF_VOCAB_BITS
 #define MF_VOCAB_BITS
 
@@ -152,7 +157,7 @@ static inline float mf_tanh_f32(float x)
     float p = mf_expm1_core_f32(r);
     float scale = mf_bits_f32(mf_f32_bits(t) << 23);
     float e = p * scale + (scale - 1.0f);
-    return mf_bits_f32(mf_f32_bits(e / (e + 2.0f)) | sign);
+    return mf_bits_f32(mf_f32_bits(MF_QUOTIENT(e, e + 2.0f)) | sign);
 }
 
 static inline float mf_sigmoid_f32(float x)
@@ -160,7 +165,7 @@ static inline float mf_sigmoid_f32(float x)
     float a = mf_bits_f32(mf_f32_bits(x) | 0x80000000u);
     float e = mf_exp_core_f32(a);
     e = a < -104.0f ? 0.0f : e;
-    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+    return MF_QUOTIENT(x < 0.0f ? e : 1.0f, 1.0f + e);
 }
 
 #ifndef MF_VOCAB_NO_F64

@@ -19,8 +19,8 @@ _modefold()
     --set | --define | --threads | --count | --seed | --seconds | --elements | --bytes) return ;;
     esac
     case ${COMP_WORDS[1]} in
-    run) options='--output --set --dtype --threads --solver --device --order-as-written --json --define' ;;
-    plan) options='--set --dtype --threads --solver --device --order-as-written --define' ;;
+    run) options='--output --set --dtype --threads --solver --device --order-as-written --order-contract --json --define' ;;
+    plan) options='--set --dtype --threads --solver --device --order-as-written --order-contract --define' ;;
     verify) options='--count --seed --seconds --solver --device --file --define' ;;
     bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --limit --json --define' ;;
     demo) options='--threads' ;;

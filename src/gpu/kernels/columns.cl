@@ -2,47 +2,96 @@
  * LANE_THREADS threads share a column's lanes (t, t + LANE_THREADS ...), HELD of them each. The tree's upper levels stay
  * inside a thread; the rest goes through shared memory.
  *
+ * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
+ * its lanes together, BATCH steps at once. PRESENT: how many of the HELD have elements at all.
+ *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then a counter for every block side by side. */
 enum { SPAN = COLUMN_THREADS * VECTOR, BLOCK_COLUMNS = THREADS / LANE_THREADS * VECTOR };
 
+/* Elements at constant distances: where one is, and how to come to the next. (Multiplying for each takes longer than
+ * loading does.) */
+struct walk {
+    struct place at, step;
+    int64_t e, distance;
+};
+
+static inline struct walk walk_from(shape_ptr S, struct place start, int64_t e, int64_t distance)
+{
+    struct walk w;
+    w.e = e;
+    w.distance = distance;
+    w.at = w.step = element_place(S, start, e);
+#if REDUCED == 1 && !WINDOWS
+#define X(s) w.step.i##s = distance * in_stride(S, s, KEPT);
+    FOR_MAP_INPUTS(X)
+#undef X
+#endif
+    return w;
+}
+
+/* The place of the next element; the first time, of the first. */
+static inline struct place walked(shape_ptr S, struct place start, struct walk *w, int more)
+{
+#if REDUCED == 1 && !WINDOWS
+    if (more) {
+#define X(s) w->at.i##s += w->step.i##s;
+        FOR_MAP_INPUTS(X)
+#undef X
+    }
+    return w->at;
+#else
+    if (more)
+        w->e += w->distance;
+    return more ? element_place(S, start, w->e) : w->at;
+#endif
+}
+
+#if !IN_TURN
 /* Steps k ... k+steps-1: the loads first. */
 static inline void column_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
                                 int steps, int vectors, int second, struct lane l[HELD][VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
-    struct raws r[BATCH][HELD];
-    struct place p[BATCH][HELD];
+    struct raws r[BATCH][PRESENT];
+    struct place p[BATCH][PRESENT];
+    struct walk walk = walk_from(S, start, first + k * LANES + own, LANE_THREADS);
     UNROLL
     for (int u = 0; u < BATCH; u++)
         UNROLL
-        for (int i = 0; i < HELD; i++) {
+        for (int i = 0; i < PRESENT; i++) {
             const int e = (k + u) * LANES + own + LANE_THREADS * i;
             r[u][i] = no_elements();
-            if (u < steps && (full || e < n)) {
-                p[u][i] = element_place(S, start, first + e);
-                if (inside(S, p[u][i]))
+            if (u < steps) {
+                p[u][i] = walked(S, start, &walk, u + i > 0);
+                if ((full || e < n) && inside(S, p[u][i]))
                     r[u][i] = fetch_vector(T, S, p[u][i], KEPT - 1, vectors);
             }
         }
     LOADED();
     UNROLL
-    for (int u = 0; u < BATCH; u++)
+    for (int phase = 0; phase < (TWO_PHASES && ONE_STEP ? 2 : 1); phase++)
         UNROLL
-        for (int i = 0; i < HELD; i++) {
-            const int e = (k + u) * LANES + own + LANE_THREADS * i;
-            const struct weights w = weights_of(k + u);
-            const int present = PRESENCE(u < steps && (full || e < n), inside(S, p[u][i]));
-            if (u < steps)
-                UNROLL
-                for (int c = 0; c < VECTOR; c++) {
-                    struct element x = map_element(one_of_vector(r[u][i], c));
-                    if (second)
-                        chain_second(&l[i][c], x, present);
-                    else
-                        chain(S, &l[i][c], x, k + u, first + own + LANE_THREADS * i, w, present);
-                }
-        }
+        for (int u = 0; u < BATCH; u++)
+            UNROLL
+            for (int i = 0; i < PRESENT; i++) {
+                const int e = (k + u) * LANES + own + LANE_THREADS * i;
+                const struct weights w = weights_of(k + u);
+                const int present = PRESENCE(u < steps && (full || e < n), inside(S, p[u][i]));
+                if (u < steps)
+                    UNROLL
+                    for (int c = 0; c < VECTOR; c++) {
+#if BYTES /* any lane will do */
+                        l[0][c].r0 = FOLD_BYTES(l[0][c].r0, r[u][i].words[c / 4], (uint32_t)(present != 0) << 8 * (c % 4));
+                        continue;
+#endif
+                        struct element x = map_element(one_of_vector(r[u][i], c));
+                        if (second || phase)
+                            chain_second(&l[i][c], x, present);
+                        else
+                            chain(S, &l[i][c], x, k + u, first + own + LANE_THREADS * i, w, present);
+                    }
+            }
 }
 
 /* The lanes of elements first ... first+n-1, n <= TILE. */
@@ -57,19 +106,19 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
         for (int c = 0; c < VECTOR; c++)
             l[i][c] = empty_lane();
     NO_UNROLL
-    for (int second = 0; second <= TWO_PHASES && n > 0; second++) {
+    for (int second = 0; second < (TWO_PHASES && !ONE_STEP ? 2 : 1) && n > 0; second++) {
         if (VECTOR > 1 && !vectors) { /* rare, so it is short */
             NO_UNROLL
             for (int k = 0; k * LANES < n; k++)
                 column_batch(T, S, start, first, k, n, 0, 1, 0, second, l);
-        } else if (n == TILE) {
+        } else if (n == (ONE_STEP ? PRESENT * LANE_THREADS : TILE)) {
             NO_UNROLL
-            for (int k = 0; k < TILE / LANES; k += BATCH)
-                column_batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
+            for (int k = 0; k < (ONE_STEP ? 1 : TILE / LANES); k += BATCH)
+                column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 1, BATCH, 1, second, l);
         } else {
             NO_UNROLL
-            for (int k = 0; k * LANES < n; k += BATCH)
-                column_batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
+            for (int k = 0; ONE_STEP ? k < 1 : k * LANES < n; k += BATCH)
+                column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 0, BATCH, 1, second, l);
         }
     }
     UNROLL
@@ -77,35 +126,167 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
         UNROLL
         for (int c = 0; c < VECTOR; c++) {
             const int lane = own + LANE_THREADS * i;
-            s[i][c] = lane_state(S, l[i][c], first + lane, lane_count(n, lane));
+            s[i][c] = lane_state(S, l[i][c], first + lane, BYTES ? 1 : lane_count(n, lane));
         }
 }
 
-/* The halving tree; the result is s[0] of a column's first lane thread. */
-static inline void column_tree(SHARED_POINTER struct state *shared, struct state s[HELD][VECTOR])
+/* The tree's levels inside a thread; the result is s[0]. */
+static inline void own_levels(struct state s[HELD][VECTOR])
 {
-    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     UNROLL
     for (int reach = HELD / 2; reach; reach /= 2)
         UNROLL
         for (int i = 0; i < HELD / 2; i++)
             UNROLL
             for (int c = 0; c < VECTOR; c++)
-                if (i < reach)
+                if (i < reach && i + reach < PRESENT)
                     s[i][c] = combine(s[i][c], s[i + reach][c]);
+}
+#else
+enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
+
+/* One lane's elements, BATCH at once; with two phases it has no more. */
+static inline void turn_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
+                              int lane, struct lane l[VECTOR])
+{
+    struct raws r[BATCH];
+    struct place p[BATCH];
+    struct walk walk = walk_from(S, start, first + k * LANES + lane, LANES);
+    UNROLL
+    for (int u = 0; u < BATCH; u++) {
+        r[u] = no_elements();
+        p[u] = walked(S, start, &walk, u > 0);
+        if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
+            r[u] = fetch_vector(T, S, p[u], KEPT - 1, 1);
+    }
+    LOADED();
+    UNROLL
+    for (int phase = 0; phase <= TWO_PHASES; phase++)
+        UNROLL
+        for (int u = 0; u < BATCH; u++) {
+            const struct weights w = weights_of(k + u);
+            const int present = PRESENCE(full || (k + u) * LANES + lane < n, inside(S, p[u]));
+            UNROLL
+            for (int c = 0; c < VECTOR; c++) {
+                struct element x = map_element(one_of_vector(r[u], c));
+                if (phase)
+                    chain_second(&l[c], x, present);
+                else
+                    chain(S, &l[c], x, k + u, first + lane, w, present);
+            }
+        }
+}
+
+/* The same, element by element: where vectors are not aligned. */
+static inline void turn_slowly(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int lane,
+                               struct lane l[VECTOR])
+{
+    NO_UNROLL
+    for (int phase = 0; phase <= TWO_PHASES; phase++)
+        NO_UNROLL
+        for (int k = 0; k * LANES + lane < n; k++) {
+            const struct place p = element_place(S, start, first + k * LANES + lane);
+            if (!inside(S, p))
+                continue;
+            const struct raws r = fetch_vector(T, S, p, KEPT - 1, 0);
+            const struct weights w = weights_of(k);
+            UNROLL
+            for (int c = 0; c < VECTOR; c++) {
+                struct element x = map_element(one_of_vector(r, c));
+                if (phase)
+                    chain_second(&l[c], x, 1);
+                else
+                    chain(S, &l[c], x, k, first + lane, w, 1);
+            }
+        }
+}
+
+/* A thread's lanes in the order in which the tree joins them: the numbers' bits reversed. Two subtrees of equal height
+ * become one as soon as both are there; the last lane completes them all. */
+static inline void column_turns(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
+                                struct state s[VECTOR])
+{
+    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
+    struct state pending[LEVELS + 1][VECTOR];
+    NO_UNROLL
+    for (int i = 0; i < HELD; i++) {
+        int lane = own, waits = 0;
+        struct lane l[VECTOR];
+        UNROLL
+        for (int b = 0; b < LEVELS; b++)
+            lane += (i >> b & 1) * (LANE_THREADS << (LEVELS - 1 - b));
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            l[c] = empty_lane();
+        if (VECTOR > 1 && !vectors) {
+            turn_slowly(T, S, start, first, n, lane, l);
+        } else if (n == TILE) {
+            NO_UNROLL
+            for (int k = 0; k < TILE / LANES; k += BATCH)
+                turn_batch(T, S, start, first, k, n, 1, lane, l);
+        } else {
+            NO_UNROLL
+            for (int k = 0; k * LANES + lane < n; k += BATCH)
+                turn_batch(T, S, start, first, k, n, 0, lane, l);
+        }
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
+        UNROLL
+        for (int b = 0; b < LEVELS; b++) {
+            if (!waits && (i >> b & 1)) {
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    s[c] = combine(pending[b][c], s[c]);
+            } else if (!waits) {
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    pending[b][c] = s[c];
+                waits = 1;
+            }
+        }
+    }
+}
+#endif
+
+/* The halving tree over a column's threads; the result is s of its first. */
+static inline void column_tree(SHARED_POINTER struct state *shared, struct state s[VECTOR])
+{
+    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     NO_UNROLL
     for (int reach = LANE_THREADS / 2; reach; reach /= 2) {
         UNROLL
         for (int c = 0; c < VECTOR; c++)
-            shared[c * THREADS + THREAD] = s[0][c];
+            shared[c * THREADS + THREAD] = s[c];
         BARRIER();
         if (own < reach)
             UNROLL
             for (int c = 0; c < VECTOR; c++)
-                s[0][c] = combine(s[0][c], shared[c * THREADS + THREAD + reach * COLUMN_THREADS]);
+                s[c] = combine(s[c], shared[c * THREADS + THREAD + reach * COLUMN_THREADS]);
         BARRIER();
     }
 }
+
+#if FEW > 1
+/* A column's few tiles, by one thread. */
+static inline struct state few_tiles(GLOBAL const struct state *states, int64_t stride, int count)
+{
+    struct state s[FEW];
+    UNROLL
+    for (int i = 0; i < FEW; i++) {
+        s[i] = state_identity();
+        if (i < count)
+            s[i] = load_state(states + i * stride);
+    }
+    UNROLL
+    for (int reach = FEW / 2; reach; reach /= 2)
+        UNROLL
+        for (int i = 0; i < FEW / 2; i++)
+            if (i < reach && i + reach < count)
+                s[i] = combine(s[i], s[i + reach]);
+    return s[0];
+}
+#endif
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
@@ -116,17 +297,22 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct tensors T = TENSORS(b);
     const int64_t part = BLOCK / S->p[4], columns = BLOCK % S->p[4] * BLOCK_COLUMNS, tiles = S->p[0];
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
-    const int64_t o =
-        columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
+    const int64_t o = columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
     const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
     GLOBAL struct state *states = (GLOBAL struct state *)workspace;
     for (int64_t tile = part * S->p[2]; tile < end; tile++) {
         const int64_t left = S->reduced_total - tile * TILE;
         const int n = o >= S->kept_total ? 0 : left < TILE ? (int)left : TILE;
+#if IN_TURN
+        struct state s[1][VECTOR];
+        column_turns(T, S, start, tile * TILE, n, b.vectors != 0, s[0]);
+#else
         struct state s[HELD][VECTOR];
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);
-        column_tree(shared, s);
+        own_levels(s);
+#endif
+        column_tree(shared, s[0]);
         if (own == 0 && o < S->kept_total)
             UNROLL
             for (int c = 0; c < VECTOR; c++) {
@@ -142,7 +328,12 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (!last_to_arrive(counters + BLOCK % S->p[4], S->p[1], &flag))
         return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
+#if FEW > 1
+    for (int c = THREAD; c < count; c += THREADS)
+        finish_output(T, S, columns + c, few_tiles(states + columns + c, S->kept_total, (int)tiles), S->reduced_total);
+#else
     states = block_fold(exchange_, states, S->kept_total, tiles, columns, count);
     for (int c = THREAD; c < count; c += THREADS)
         finish_output(T, S, columns + c, load_state(states + columns + c), S->reduced_total);
+#endif
 }

@@ -75,20 +75,20 @@ static inline struct target kept_target(shape_ptr S, int64_t o)
 {
     struct target t;
     number v = (number)o;
-#define X(s) t.f##s = 0;
+#define X(s) t.f##s = FLAT_IN_##s ? o : 0;
     FOR_FINISH_INPUTS(X)
 #undef X
-#define X(k) t.o##k = 0;
+#define X(k) t.o##k = FLAT_OUT_##k ? o : 0;
     FOR_OUTPUTS(X)
 #undef X
     UNROLL
     for (int l = KEPT - 1; l >= 0; l--) {
         number q = l ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
         v = q;
-#define X(s) t.f##s += (int64_t)d * in_stride(S, s, l);
+#define X(s) t.f##s += FLAT_IN_##s ? 0 : (int64_t)d * in_stride(S, s, l);
         FOR_FINISH_INPUTS(X)
 #undef X
-#define X(k) t.o##k += (int64_t)d * out_stride(S, k, l);
+#define X(k) t.o##k += FLAT_OUT_##k ? 0 : (int64_t)d * out_stride(S, k, l);
         FOR_OUTPUTS(X)
 #undef X
     }
@@ -159,6 +159,69 @@ static inline struct raw fetch(struct tensors t, struct place p)
     return r;
 }
 
+#if BYTES
+/* VECTOR elements of a program that only sums bytes: words of four, lowest first. */
+enum { WORDS = VECTOR / 4 };
+
+struct raws {
+    uint32_t words[WORDS];
+};
+
+struct ALIGNED(WORDS > 3 ? 16 : 4 * WORDS) words {
+    uint32_t v[WORDS];
+};
+
+static inline struct raws no_elements(void)
+{
+    struct raws r;
+    UNROLL
+    for (int i = 0; i < WORDS; i++)
+        r.words[i] = 0;
+    return r;
+}
+
+static inline struct raws fetch_vector(struct tensors t, shape_ptr S, struct place p, int loop, int vectors)
+{
+    struct raws r = no_elements();
+#define X(s)                                                                                                          \
+    if (vectors && in_stride(S, s, loop) == 1) {                                                                      \
+        const struct words v = *(GLOBAL const struct words *)(t.in##s + p.i##s);                                      \
+        UNROLL for (int i = 0; i < WORDS; i++) r.words[i] = v.v[i];                                                   \
+    } else                                                                                                            \
+        UNROLL for (int i = 0; i < VECTOR; i++) r.words[i / 4] |=                                                     \
+            (uint32_t)(uint8_t)t.in##s[p.i##s + i * in_stride(S, s, loop)] << 8 * (i % 4);
+    FOR_MAP_INPUTS(X)
+#undef X
+    return r;
+}
+
+static inline struct raw one_of_vector(struct raws v, int i)
+{
+    struct raw r;
+#define X(s) r.x##s = (in##s##_t)(v.words[i / 4] >> 8 * (i % 4));
+    FOR_MAP_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
+/* Adds those of the vector's elements that are numbers 0 ... n-1, where its first is number e; all: it is all of them. */
+static inline void add_vector(struct lane *l, struct raws v, int all, int e, int n)
+{
+    if (all || (e >= 0 && e + VECTOR <= n)) {
+        UNROLL
+        for (int i = 0; i < WORDS; i++)
+            l->r0 = FOLD_BYTES(l->r0, v.words[i], 0x01010101u);
+    } else if (e + VECTOR > 0 && e < n) {
+        UNROLL
+        for (int i = 0; i < WORDS; i++) {
+            const int low = e + 4 * i < 0 ? -(e + 4 * i) : 0, high = n - e - 4 * i;
+            if (low < 4 && high > 0)
+                l->r0 = FOLD_BYTES(l->r0, v.words[i], 0x01010101u << 8 * low & 0x01010101u >> 8 * (high < 4 ? 4 - high : 0));
+        }
+    }
+}
+#else
 /* VECTOR elements one after the other along a loop. */
 struct raws {
 #define X(s) in##s##_t x##s[VECTOR];
@@ -215,11 +278,11 @@ static inline struct raw one_of_vector(struct raws v, int i)
     r.none = 0;
     return r;
 }
+#endif
 
-/* Computes and stores output o of these states; count elements took part, unless the state says how many. */
-static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struct state s, int64_t count)
+/* Computes and stores the output there of these states; count elements took part, unless the state says how many. */
+static inline void finish_at(struct tensors t, struct target at, struct state s, int64_t count)
 {
-    struct target at = kept_target(S, o);
     struct raw_finish r;
 #define X(s) r.x##s = t.in##s[at.f##s];
     FOR_FINISH_INPUTS(X)
@@ -232,4 +295,26 @@ static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struc
 #define X(k) t.out##k[at.o##k] = y.y##k;
     FOR_OUTPUTS(X)
 #undef X
+}
+
+/* The same of output number o. */
+static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struct state s, int64_t count)
+{
+    finish_at(t, kept_target(S, o), s, count);
+}
+
+/* Whether this block is the last of `blocks` to arrive at the counter, which is then 0 again. What any of them wrote
+ * before is then there for it to read. flag: one int of shared memory. */
+static inline int last_to_arrive(GLOBAL uint32_t *counter, int64_t blocks, SHARED_POINTER int *flag)
+{
+    FENCE();
+    BARRIER();
+    if (THREAD == 0) {
+        *flag = COUNT_UP(counter) == (uint32_t)(blocks - 1);
+        if (*flag)
+            *counter = 0;
+    }
+    BARRIER();
+    FENCE();
+    return *flag;
 }

@@ -24,21 +24,22 @@ static inline struct state combine_across(struct state mine, struct state other,
     return combine(choose(THREAD & distance, other, mine), choose(THREAD & distance, mine, other));
 }
 
-static inline struct state exchanged_combine(EXCHANGE_TYPE exchange_, struct state s, int distance)
+/* even: a constant, whether all states are of as many elements, a number that the compiler then may know. */
+static inline struct state exchanged_combine(EXCHANGE_TYPE exchange_, struct state s, int distance, int even)
 {
-    return combine_across(s, exchange_state(exchange_, s, distance), distance);
+    return combine_across(s, exchange_state(exchange_, s, distance, even), distance);
 }
 
 /* Two states become one: the thread keeps the second if it has the bit, and gets the other's. */
-static inline struct state halved(EXCHANGE_TYPE exchange_, struct state a, struct state b, int distance)
+static inline struct state halved(EXCHANGE_TYPE exchange_, struct state a, struct state b, int distance, int even)
 {
     const int upper = (THREAD & distance) != 0;
     struct state keep = choose(upper, b, a), give = choose(upper, a, b);
-    return combine_across(keep, exchange_state(exchange_, give, distance), distance);
+    return combine_across(keep, exchange_state(exchange_, give, distance, even), distance);
 }
 
 /* The halving tree over a team's lanes; every thread gets the result. */
-static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
+static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int even)
 {
     int own = OWN;
     if (TEAM_VECTOR == 1 || !ORDERED) { /* the upper levels, or any, inside the thread */
@@ -57,9 +58,9 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
             UNROLL
             for (int j = 0; j < BOUND(own, OWN / 2); j++)
                 if (GUARD(j < own))
-                    s[j] = halved(exchange_, s[j], s[j + own], distance);
+                    s[j] = halved(exchange_, s[j], s[j + own], distance, even);
         } else {
-            s[0] = exchanged_combine(exchange_, s[0], distance);
+            s[0] = exchanged_combine(exchange_, s[0], distance, even);
         }
     }
     /* ... and are combined at the lower ones, among those neighbours */
@@ -68,7 +69,7 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
         for (int distance = TEAM / 2; distance && distance * OWN >= TEAM; distance /= 2)
             UNROLL
             for (int j = 0; j < LEFT_OVER; j++)
-                s[j] = exchanged_combine(exchange_, s[j], distance);
+                s[j] = exchanged_combine(exchange_, s[j], distance, even);
         UNROLL
         for (int j = LEFT_OVER / 2; j; j /= 2) /* at most two */
             s[0] = combine(s[0], s[j]);
@@ -79,37 +80,96 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 /* Both phases of a tile from one reading, where a batch holds it. */
 enum { ONE_READING = TWO_PHASES && BATCH * LANES >= MOST };
 
+/* SHIFTED: rows that begin anywhere are read in vectors all the same, those of memory: if the first element is number
+ * `shift` of its vector, thread t's lane j is t * OWN + j - shift, round the circle of lanes. The tree is the same, for
+ * its pairs are a power of two apart on that circle; but left and right may change places. */
+#if SHIFTED
+static inline int shift_of(struct tensors T, struct place p)
+{
+    int shift = 0;
+#define X(s) shift = (int)((size_t)(T.in##s + p.i##s) / sizeof(in##s##_t) % VECTOR);
+    FOR_MAP_INPUTS(X)
+#undef X
+    return shift;
+}
+
+/* Whether all vectors of n elements from p on lie inside the operand's memory: from p[6] to p[7]. */
+static inline int can_shift(shape_ptr S, struct place p, int n, int shift)
+{
+    int yes = 1;
+#define X(s) yes = p.i##s - shift >= S->p[6] && p.i##s - shift + (n + shift + VECTOR - 1) / VECTOR * VECTOR <= S->p[7];
+    FOR_MAP_INPUTS(X)
+#undef X
+    return yes;
+}
+#endif
+
+/* Elements e ... e + VECTOR - 1 from p on, as far as there are n; then the last. */
+static inline struct raws fetch_some(struct tensors T, struct place p, int e, int n)
+{
+    struct raws r = no_elements();
+    UNROLL
+    for (int i = 0; i < VECTOR; i++) {
+        const int at = e + i < n ? e + i : n - 1;
+#if BYTES
+#define X(s) r.words[i / 4] |= (uint32_t)(uint8_t)T.in##s[p.i##s + at] << 8 * (i % 4);
+#else
+#define X(s) r.x##s[i] = T.in##s[p.i##s + at];
+#endif
+        FOR_MAP_INPUTS(X)
+#undef X
+    }
+    return r;
+}
+
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
  * read the last ones before, which are not used: conditions would keep loads apart. */
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
-                         int steps, int vectors, int second, struct lane s[OWN])
+                         int steps, int vectors, int second, int shift, struct lane s[OWN])
 {
-    const int t = THREAD % TEAM;
+    const int t = THREAD % TEAM, last = SHIFTED ? (n + shift - 1) / OWN * OWN - shift : n - OWN / FETCHES;
     struct raws r[BATCH][FETCHES];
     struct place p[BATCH][FETCHES];
     UNROLL
     for (int u = 0; u < BATCH; u++)
         UNROLL
         for (int f = 0; f < FETCHES; f++) {
-            const int e = (k + u) * LANES + lane_of(t, f);
+            const int e = (k + u) * LANES + lane_of(t, f) - shift;
             r[u][f] = no_elements();
             if (u < steps && (full || TEAM_VECTOR > 1 || e < n)) {
-                p[u][f] = element_place(S, start, first + (full || e < n ? e : n - OWN / FETCHES));
-                if (inside(S, p[u][f]))
+                p[u][f] = element_place(S, start, first + (full || e < n ? e : last));
+                if (SHIFTED && !vectors)
+                    r[u][f] = fetch_some(T, element_place(S, start, first), e, n);
+                else if (inside(S, p[u][f]))
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
             }
         }
     LOADED();
+#if BYTES
+    UNROLL
+    for (int u = 0; u < BATCH; u++)
+        if (u < steps)
+            add_vector(&s[0], r[u][0], full, (k + u) * LANES + lane_of(t, 0) - shift, n);
+    return;
+#endif
     UNROLL
     for (int phase = 0; phase <= (ONE_READING && steps > 1); phase++)
         UNROLL
         for (int u = 0; u < BATCH; u++) {
             const struct weights w = weights_of(k + u);
+#if SHIFTED /* only the first and the last step have gaps */
+            if (u < steps && k + u > 0 && (k + u + 1) * LANES - shift <= n) {
+                UNROLL
+                for (int j = 0; j < OWN; j++)
+                    chain(S, &s[j], map_element(one_of_vector(r[u][0], j)), k + u, first, w, 1);
+                continue;
+            }
+#endif
             UNROLL
             for (int j = 0; j < OWN; j++) {
-                const int e = (k + u) * LANES + lane_of(t, j), f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
+                const int e = (k + u) * LANES + lane_of(t, j) - shift, f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
                 if (u < steps) {
-                    const int present = PRESENCE(full || e < n, inside(S, p[u][f]));
+                    const int present = PRESENCE(full || (e < n && (!SHIFTED || e >= 0)), inside(S, p[u][f]));
                     struct element x = map_element(one_of_vector(r[u][f], v));
                     if (second || phase)
                         chain_second(&s[j], x, present);
@@ -126,50 +186,76 @@ static inline int lane_count(int n, int lane)
     return n > lane ? (n - lane + LANES - 1) / LANES : 0;
 }
 
-/* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors): the lanes. */
+/* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors, unless SHIFTED): the
+ * lanes. */
 static inline void team_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
                               struct state s[OWN])
 {
     struct lane l[OWN];
+    int shift = 0;
     UNROLL
     for (int j = 0; j < OWN; j++)
         l[j] = empty_lane();
+#if SHIFTED
+    const struct place p = element_place(S, start, first);
+    shift = shift_of(T, p);
+    vectors = can_shift(S, p, n, shift);
+    shift = vectors ? shift : 0;
+#endif
     if (n > 0) {
         if (ONE_READING && (TEAM_VECTOR == 1 || vectors)) {
             if (n == BATCH * LANES)
-                batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, l);
+                batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, 0, l);
             else
-                batch(T, S, start, first, 0, n, 0, BATCH, 1, 0, l);
+                batch(T, S, start, first, 0, n, 0, BATCH, 1, 0, 0, l);
         } else {
             NO_UNROLL
             for (int second = 0; second <= TWO_PHASES; second++) {
                 if (TEAM_VECTOR > 1 && !vectors) { /* rare, so it is short */
                     NO_UNROLL
                     for (int k = 0; k * LANES < n; k++)
-                        batch(T, S, start, first, k, n, 0, 1, 0, second, l);
-                } else if (!ONE_READING && n == TILE) {
+                        batch(T, S, start, first, k, n, 0, 1, 0, second, 0, l);
+                } else if (!ONE_READING && !SHIFTED && n == TILE) {
                     NO_UNROLL
                     for (int k = 0; k < TILE / LANES; k += BATCH)
-                        batch(T, S, start, first, k, n, 1, BATCH, 1, second, l);
+                        batch(T, S, start, first, k, n, 1, BATCH, 1, second, 0, l);
                 } else if (!ONE_READING) {
                     NO_UNROLL
-                    for (int k = 0; k * LANES < n; k += BATCH)
-                        batch(T, S, start, first, k, n, 0, BATCH, 1, second, l);
+                    for (int k = 0; k * LANES < n + shift; k += BATCH)
+                        batch(T, S, start, first, k, n, 0, BATCH, 1, second, shift, l);
                 }
             }
         }
     }
     UNROLL
     for (int j = 0; j < OWN; j++) {
-        const int lane = lane_of(THREAD % TEAM, j);
-        s[j] = lane_state(S, l[j], first + lane, lane_count(n, lane));
+        const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
+        s[j] = lane_state(S, l[j], first + lane, n == TILE ? TILE / LANES : lane_count(n, lane));
     }
 }
 
 enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS, WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
 
-/* The fold of count <= TILE states, state i at from[i * stride], by a warp: lane t + 32 j is thread t's state j. Levels of
- * the tree that have nothing to combine are left out. */
+/* The halving tree over count lanes of a warp, `most` at most: lane t + 32 j is thread t's state j. Levels that have
+ * nothing to combine are left out. */
+static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[ON_WARP], int count, int most)
+{
+    if (most > 2 * WARP && count > 2 * WARP) {
+        s[0] = combine(s[0], s[2]);
+        s[1] = combine(s[1], s[3]);
+    }
+    if (most > WARP && count > WARP)
+        s[0] = combine(s[0], s[1]);
+    NO_UNROLL
+    for (int distance = (most < WARP ? most : WARP) / 2; distance; distance /= 2) {
+        struct state other = exchange_state(exchange_, s[0], distance, 0);
+        if (distance < count)
+            s[0] = combine_across(s[0], other, distance);
+    }
+    return s[0];
+}
+
+/* The fold of count <= TILE states, state i at from[i * stride], by a warp. */
 static inline struct state warp_fold(EXCHANGE_TYPE exchange_, GLOBAL struct state *from, int64_t stride, int count)
 {
     const int t = THREAD % WARP;
@@ -196,19 +282,7 @@ static inline struct state warp_fold(EXCHANGE_TYPE exchange_, GLOBAL struct stat
                 if ((k + u) * LANES + j * WARP < count)
                     s[j] = combine(s[j], next[u][j]);
     }
-    if (count > 2 * WARP) {
-        s[0] = combine(s[0], s[2]);
-        s[1] = combine(s[1], s[3]);
-    }
-    if (count > WARP)
-        s[0] = combine(s[0], s[1]);
-    NO_UNROLL
-    for (int distance = WARP / 2; distance; distance /= 2) {
-        struct state other = exchange_state(exchange_, s[0], distance);
-        if (distance < count)
-            s[0] = combine_across(s[0], other, distance);
-    }
-    return s[0];
+    return warp_tree(exchange_, s, count, LANES);
 }
 
 /* The fold of sequences of n states by one block: state i of column c is at states[i * stride + c]; each level's results
@@ -235,18 +309,54 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
     return states;
 }
 
-/* Whether this block is the last of `blocks` to arrive at the counter, which is then 0 again. What any of them wrote
- * before is then there for it to read. flag: one int of shared memory. */
-static inline int last_to_arrive(GLOBAL uint32_t *counter, int64_t blocks, SHARED_POINTER int *flag)
+enum {
+    FOLD_THREADS = THREADS < LANES ? THREADS : LANES,
+    ON_THREAD = LANES / FOLD_THREADS,
+    READ_AT_ONCE = STATE_WORDS * ON_THREAD > 8 ? (STATE_WORDS * ON_THREAD > 16 ? 2 : 4)
+                                               : (STATE_WORDS * ON_THREAD > 2 ? 8 : 16)
+};
+
+/* The fold of count <= TILE states that lie one after the other, by a block: its first thread gets the result. shared:
+ * FOLD_THREADS states. */
+static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBAL const struct state *from, int count)
 {
-    FENCE();
-    BARRIER();
-    if (THREAD == 0) {
-        *flag = COUNT_UP(counter) == (uint32_t)(blocks - 1);
-        if (*flag)
-            *counter = 0;
+    struct state s[ON_THREAD];
+    UNROLL
+    for (int j = 0; j < ON_THREAD; j++)
+        s[j] = state_identity();
+    NO_UNROLL
+    for (int k = 0; k * LANES < count && THREAD < FOLD_THREADS; k += READ_AT_ONCE) {
+        struct state next[READ_AT_ONCE][ON_THREAD];
+        UNROLL
+        for (int u = 0; u < READ_AT_ONCE; u++)
+            UNROLL
+            for (int j = 0; j < ON_THREAD; j++) {
+                const int e = (k + u) * LANES + THREAD + j * FOLD_THREADS;
+                next[u][j] = state_identity();
+                if (e < count)
+                    next[u][j] = load_state(from + e);
+            }
+        UNROLL
+        for (int u = 0; u < READ_AT_ONCE; u++)
+            UNROLL
+            for (int j = 0; j < ON_THREAD; j++)
+                if ((k + u) * LANES + j * FOLD_THREADS < count)
+                    s[j] = combine(s[j], next[u][j]);
     }
-    BARRIER();
-    FENCE();
-    return *flag;
+    UNROLL
+    for (int reach = ON_THREAD / 2; reach; reach /= 2)
+        UNROLL
+        for (int j = 0; j < ON_THREAD / 2; j++)
+            if (j < reach && (j + reach) * FOLD_THREADS < count)
+                s[j] = combine(s[j], s[j + reach]);
+    NO_UNROLL
+    for (int reach = FOLD_THREADS / 2; reach; reach /= 2) {
+        if (THREAD < 2 * reach)
+            shared[THREAD] = s[0];
+        BARRIER();
+        if (THREAD < reach && reach < count)
+            s[0] = combine(s[0], shared[THREAD + reach]);
+        BARRIER();
+    }
+    return s[0];
 }

@@ -9,7 +9,7 @@ struct units {
     int none;
 };
 
-static inline struct results map_one(struct units u, int i)
+static inline struct values map_one(struct units u, int i)
 {
     struct raw_finish r;
     struct state none = state_identity();
@@ -17,7 +17,7 @@ static inline struct results map_one(struct units u, int i)
     FOR_FINISH_INPUTS(X)
 #undef X
     r.none = 0;
-    return finish(none, 1, r);
+    return values_of(none, 1, r);
 }
 
 /* Operand s is read as one vector at the output's own number (1), element by element (2), or where the unit's first
@@ -40,29 +40,23 @@ static inline void map_vectors(struct tensors T, shape_ptr S, int64_t first)
     struct target at[UNITS];
     UNROLL
     for (int k = 0; k < UNITS; k++) {
-        const int64_t o = first + (int64_t)(k * THREADS + THREAD) * VECTOR;
+        /* units past the end read the last whole one, and are not stored: conditions would keep the loads apart */
+        const int64_t own = first + (int64_t)(k * THREADS + THREAD) * VECTOR;
+        const int64_t last = S->kept_total / VECTOR * VECTOR - VECTOR;
+        const int64_t o = own < last ? own : last;
         at[k] = kept_target(S, o);
-        if (o + VECTOR <= S->kept_total)
-            load_units(T, S, at[k], o, &u[k]);
+        load_units(T, S, at[k], o, &u[k]);
     }
     LOADED();
     UNROLL
     for (int k = 0; k < UNITS; k++) {
         const int64_t o = first + (int64_t)(k * THREADS + THREAD) * VECTOR;
-        struct outs {
-#define X(k) struct out##k##_vector y##k;
-            FOR_OUTPUTS(X)
-#undef X
-        } y;
+        struct values y[VECTOR];
         UNROLL
-        for (int i = 0; i < VECTOR; i++) {
-            struct results one = map_one(u[k], i);
-#define X(k) y.y##k.v[i] = one.y##k;
-            FOR_OUTPUTS(X)
-#undef X
-        }
+        for (int i = 0; i < VECTOR; i++)
+            y[i] = map_one(u[k], i);
         if (o + VECTOR <= S->kept_total) {
-#define X(n) *(GLOBAL struct out##n##_vector *)(T.out##n + at[k].o##n) = y.y##n;
+#define X(n) *(GLOBAL struct out##n##_vector *)(T.out##n + at[k].o##n) = stored_vector##n(y);
             FOR_OUTPUTS(X)
 #undef X
         } else {
@@ -78,7 +72,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct tensors T = TENSORS(b);
     const int64_t first = BLOCK * (UNIT_OUTPUTS * UNITS);
 #if VECTOR > 1
-    if (b.vectors) {
+    if (b.vectors && S->kept_total >= VECTOR) {
         map_vectors(T, S, first);
         return;
     }

@@ -89,7 +89,7 @@ static inline struct state span_of(EXCHANGE_TYPE exchange_, struct state s)
 {
     NO_UNROLL
     for (int distance = 1; distance < WIDTH; distance *= 2) {
-        struct state other = exchange_state(exchange_, s, distance);
+        struct state other = exchange_state(exchange_, s, distance, 0);
         s = combine_ordered(choose(THREAD & distance, other, s), choose(THREAD & distance, s, other));
     }
     return s;
@@ -140,7 +140,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #if OTHERS
         struct state lanes[OWN];
         team_lanes(T, S, start, mine * TILE, n, b.vectors != 0, lanes);
-        s = with_others(s, team_tree(exchange_, lanes));
+        s = with_others(s, team_tree(exchange_, lanes, 0));
 #endif
         if (THREAD % WIDTH == 0 && mine < end && o < all) {
             if (tiles == 1)

@@ -1,7 +1,20 @@
-/* What reducers do where a map's function would say more than they need, or in 32 bits. */
-#ifndef MF_FOLD_EXTREMES
+/* What reducers do where a map's function would say more than they need, or in 32 bits; two 16-bit floats as a word. */
+#ifndef MF_FOLD_HARDWARE
 static inline float fold_min_f32(float x, float y) { return mf_min_f32(x, y); }
 static inline float fold_max_f32(float x, float y) { return mf_max_f32(x, y); }
+/* sum + four bytes, lowest first, by as many factors of 0 or 1 */
+static inline int fold_bytes_i8(int sum, uint32_t bytes, uint32_t factors)
+{
+    for (int b = 0; b < 32; b += 8)
+        sum += (int8_t)(bytes >> b & 255u) * (int)(factors >> b & 255u);
+    return sum;
+}
+static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
+{
+    for (int b = 0; b < 32; b += 8)
+        sum += (int)(bytes >> b & 255u) * (int)(factors >> b & 255u);
+    return sum;
+}
 #endif
 static inline double fold_min_f64(double x, double y) { return mf_min_f64(x, y); }
 static inline double fold_max_f64(double x, double y) { return mf_max_f64(x, y); }
@@ -15,3 +28,13 @@ static inline int mf_add_i32(int x, int y) { return x + y; }
 static inline int mf_and_i32(int x, int y) { return x & y; }
 static inline int mf_or_i32(int x, int y) { return x | y; }
 static inline int mf_xor_i32(int x, int y) { return x ^ y; }
+#ifndef MF_STORE_PAIRS
+static inline uint32_t store_pair_f16(float low, float high)
+{
+    return (uint32_t)mf_store_f16_f32(high) << 16 | mf_store_f16_f32(low);
+}
+static inline uint32_t store_pair_bf16(float low, float high)
+{
+    return (uint32_t)mf_store_bf16_f32(high) << 16 | mf_store_bf16_f32(low);
+}
+#endif

@@ -36,6 +36,19 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
         }
     }
     LOADED();
+#if BYTES
+    UNROLL
+    for (int m = 0; m < ROWS; m++) {
+        struct lane l = empty_lane();
+        UNROLL
+        for (int f = 0; f < FETCHED; f++)
+            add_vector(&l, r[m][f], EXACT, row_lane(t, f * VECTOR), count);
+        UNROLL
+        for (int j = 0; j < HELD; j++)
+            s[m][j] = j ? state_identity() : lane_state(S, l, 0, 1);
+    }
+    return;
+#endif
     UNROLL
     for (int m = 0; m < ROWS; m++)
         UNROLL
@@ -74,7 +87,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct state s[ROWS][HELD];
 #if STEPS > 1 /* one row a team */
     team_lanes(T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0, s[0]);
-    s[0][0] = team_tree(exchange_, s[0]);
+    s[0][0] = team_tree(exchange_, s[0], 0);
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);
 #else
@@ -96,12 +109,12 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                 UNROLL
                 for (int j = 0; j < BOUND(carried, HELD); j++)
                     if (GUARD(m < rows && j < carried))
-                        s[m][j] = halved(exchange_, s[m][j], s[m + rows][j], distance);
+                        s[m][j] = halved(exchange_, s[m][j], s[m + rows][j], distance, EXACT && !WINDOWS);
         } else {
             UNROLL
             for (int j = 0; j < BOUND(carried, HELD); j++)
                 if (GUARD(j < carried))
-                    s[0][j] = exchanged_combine(exchange_, s[0][j], distance);
+                    s[0][j] = exchanged_combine(exchange_, s[0][j], distance, EXACT && !WINDOWS);
         }
     }
     if (carried > 1)

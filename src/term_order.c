@@ -4,7 +4,9 @@
  * Lanes come in the order of their reversed bits: lane l and lane l + 64 are neighbours, then pairs of pairs. A block
  * is a subtree small enough for one panel; above it the values of blocks are joined. Tiles are the lanes and chains of
  * the next level, computed in the same way. */
-#include "contraction.h"
+#include "term_order.h"
+
+#include "types.h"
 
 /* Counts first (no arrays), then fills. */
 struct writer {

@@ -1,0 +1,211 @@
+/* A contraction's product as text: its factors, the term they make, what a thread keeps of an output. */
+#include "emit_contract.h"
+
+#include "emit_reducers.h"
+#include "texts.h"
+
+static const char side_name[FACTORS] = {'x', 'y'};
+
+/* ---- loops ---- */
+
+static void emit_loops(const struct factor_loops *loops, struct gpu_text *to)
+{
+    mf_text_append(to, "static inline int list_loops(int list)\n{\n");
+    mf_text_add(to, "    return list == 0 ? %d : list == 1 ? %d : %d;\n}\n\n", loops->count[0], loops->count[1],
+                loops->count[2]);
+    mf_text_append(to, "static inline int list_loop(int list, int i)\n{\n");
+    for (int list = 0; list <= FACTORS; list++)
+        for (int i = 0; i < loops->count[list]; i++)
+            mf_text_add(to, "    if (list == %d && i == %d)\n        return %d;\n", list, i, loops->loop[list][i]);
+    mf_text_append(to, "    return 0;\n}\n\n");
+}
+
+/* ---- nodes ---- */
+
+static void mark_operands(const struct pool *pool, int node, char *operand)
+{
+    const struct node *n = &pool->node[node];
+    if (n->op == OP_OPERAND)
+        operand[n->index] = 1;
+    for (int k = 0; k < 3; k++)
+        if (n->arg[k] >= 0)
+            mark_operands(pool, n->arg[k], operand);
+}
+
+/* The nodes that root needs beside the factors'. */
+static void mark_between(const struct pool *pool, int root, const int node[FACTORS], char *used)
+{
+    if (root == node[0] || root == node[1])
+        return;
+    used[root] = 1;
+    for (int k = 0; k < 3; k++)
+        if (pool->node[root].arg[k] >= 0)
+            mark_between(pool, pool->node[root].arg[k], node, used);
+}
+
+static void emit_factor(const struct problem *problem, const struct gpu_slots *slots,
+                        const struct gpu_contraction *contraction, int f, struct gpu_text *to)
+{
+    const int node = contraction->node[f];
+    const struct pool *pool = &problem->program.map;
+    char used[MAX_NODES] = {0}, operand[MF_MAX_INPUTS] = {0};
+    mark_operands(pool, node, operand);
+    mf_emit_mark(pool, node, used);
+    mf_text_add(to, "#define FOR_INPUTS_%c(X)", side_name[f]);
+    for (int s = 0; s < slots->count; s++)
+        if (operand[slots->input[s]])
+            mf_text_add(to, " X(%d)", s);
+    mf_text_add(to, "\ntypedef %s value_t_%c;\n", mf_class_type[pool->node[node].cls], side_name[f]);
+    mf_text_add(to, "static inline value_t_%c factor_%c(struct raw r)\n{\n", side_name[f], side_name[f]);
+    mf_emit_pool(problem, slots, pool, used, 'v', to);
+    mf_text_add(to, "    return %sv%d;\n}\n\n", contraction->negate[f] ? "-" : "", node);
+}
+
+static void emit_term(const struct problem *problem, const struct gpu_slots *slots,
+                      const struct gpu_contraction *contraction, struct gpu_text *to)
+{
+    const struct pool *pool = &problem->program.map;
+    const int root = problem->program.reducer[0].arg[0];
+    char used[MAX_NODES] = {0};
+    mark_between(pool, root, contraction->node, used);
+    mf_text_add(to, "static inline %s term_of(value_t_x v%d, value_t_y v%d)\n{\n",
+                mf_class_type[problem->program.reducer[0].cls], contraction->node[0], contraction->node[1]);
+    mf_emit_pool(problem, slots, pool, used, 'v', to);
+    mf_text_add(to, "    return v%d;\n}\n\n", root);
+}
+
+/* ---- what a thread keeps ---- */
+
+static void emit_fold(const struct reducer *reducer, struct gpu_text *to)
+{
+    const char *type = mf_class_type[reducer->cls], *function = mf_emit_fold_function(reducer->fold);
+    const char *cls = mf_class_name[reducer->cls];
+    mf_text_add(to,
+                "typedef %s acc_t;\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n    return %s;\n}\n\n"
+                "static inline acc_t acc_join(acc_t left, acc_t right) { return %s_%s(left, right); }\n\n",
+                type, mf_emit_fold_identity(reducer->fold, reducer->cls), function, cls);
+    mf_text_append(to, "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
+                       "    (void)number;\n    (void)plain;\n");
+    if (reducer->fold == FOLD_ANY)
+        mf_text_append(to, "    *a = term_of(x, y) != 0 ? 1 : *a;\n");
+    else
+        mf_text_add(to, "    *a = %s_%s(*a, term_of(x, y));\n", function, cls);
+    mf_text_append(to, "}\n\nstatic inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                       "    s.r0 = a;\n    return s;\n}\n\n");
+}
+
+/* The best term and its number; the first one stays, whatever equals it. plain: no term is a NaN. */
+static void emit_argument(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    const struct reducer *reducer = &program->reducer[0];
+    const char *type = mf_class_type[reducer->cls], *worse = reducer->fold == FOLD_MAX ? "<=" : ">=";
+    mf_text_add(to,
+                "typedef struct {\n    %s best;\n    int at;\n} acc_t;\n\n"
+                "static inline acc_t acc_empty(int number)\n{\n    acc_t a;\n    a.best = %s;\n    a.at = number;\n"
+                "    return a;\n}\n\n",
+                type, mf_emit_fold_identity(reducer->fold, reducer->cls));
+    mf_text_append(to, "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n");
+    mf_text_add(to,
+                "    const %s t = term_of(x, y);\n"
+                "    const int better = plain ? t %c a->best : !(t %s a->best) && a->best == a->best;\n"
+                "    a->best = better ? t : a->best;\n    a->at = better ? number : a->at;\n}\n\n",
+                type, reducer->fold == FOLD_MAX ? '>' : '<', worse);
+    mf_text_append(to, "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n");
+    for (int r = 0; r < program->reducer_count; r++) {
+        mf_text_add(to, "    s.r%d = a.best;\n", r);
+        if (program->reducer[r].kind == RED_ARG)
+            mf_text_add(to, "    s.r%d_at = index_of(S, a.at);\n", r);
+    }
+    mf_text_append(to, "    return s;\n}\n\n");
+}
+
+/* m: the greatest term so far; s: the sum of e^(term - h), where h is m as it was when the tile began to be summed, or
+ * 0 for -inf. So s is rescaled once a tile, exactly (by 1) where m stays. What s is where m is no number does not
+ * matter. */
+static void emit_log(const struct reducer *reducer, struct gpu_text *to)
+{
+    const char *type = mf_class_type[reducer->cls], *cls = mf_class_name[reducer->cls];
+    const char *lowest = mf_emit_fold_identity(FOLD_MAX, reducer->cls);
+    mf_text_add(to,
+                "typedef struct {\n    %s m, h, s;\n} acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n"
+                "    acc_t a;\n    (void)number;\n    a.m = %s;\n    a.h = a.s = 0;\n    return a;\n}\n\n",
+                type, lowest);
+    mf_text_add(to,
+                "static inline void acc_between(acc_t *a)\n{\n    const %s h = a->m == %s ? 0 : a->m;\n"
+                "    a->s = a->s == 0 ? 0 : a->s * EXP_BELOW_%s(a->h - h);\n    a->h = h;\n}\n\n",
+                type, lowest, cls);
+    mf_text_add(to,
+                "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int second)\n{\n"
+                "    (void)number;\n    if (second)\n        a->s += EXP_BELOW_%s(x + y - a->h);\n"
+                "    else\n        a->m = fold_max_%s(a->m, x + y);\n}\n\n",
+                cls, cls);
+    mf_text_append(to, "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                       "    s.r0_m = a.m;\n    s.r0_s = a.m - a.m == 0 ? a.s : 1;\n    return s;\n}\n\n");
+}
+
+/* Sums of products, and the logarithm that becomes of one. */
+static void emit_log_product(const struct reducer *reducer, struct gpu_text *to)
+{
+    const char *type = mf_class_type[reducer->cls], *cls = mf_class_name[reducer->cls];
+    mf_text_add(to,
+                "typedef %s acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n    return 0;\n}\n\n"
+                "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
+                "    (void)number;\n    (void)plain;\n    *a = mf_fma_%s(x, y, *a);\n}\n\n",
+                type, cls);
+    mf_text_add(to,
+                "static inline acc_t logarithm(acc_t s) { return mf_log_%s(s); }\n\n"
+                "static inline acc_t greater(acc_t a, acc_t b) { return fold_max_%s(a, b); }\n\n"
+                "static inline acc_t exponential(acc_t d) { return EXP_BELOW_%s(d); }\n\n"
+                "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                "    s.r0_m = a;\n    s.r0_s = 1;\n    return s;\n}\n\n"
+                "#define LOWEST %s\n",
+                cls, cls, cls, mf_emit_fold_identity(FOLD_MAX, reducer->cls));
+}
+
+void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *slots,
+                         const struct gpu_contraction *contraction, struct gpu_text *to)
+{
+    const struct reducer *reducer = &problem->program.reducer[0];
+    emit_loops(&contraction->loops, to);
+    mf_text_append(to, mf_text_terms_cl);
+    for (int f = 0; f < FACTORS; f++)
+        emit_factor(problem, slots, contraction, f, to);
+    switch (contraction->kind) {
+    case CONTRACT_FOLD:
+        emit_term(problem, slots, contraction, to);
+        emit_fold(reducer, to);
+        break;
+    case CONTRACT_ARGUMENT:
+        emit_term(problem, slots, contraction, to);
+        emit_argument(problem, to);
+        break;
+    case CONTRACT_LOG:
+        emit_log(reducer, to);
+        break;
+    default:
+        emit_log_product(reducer, to);
+    }
+}
+
+/* Vectors where each thread has whole ones. */
+static int at_a_time(const struct gpu_contraction *contraction, int f, const struct contract_tile *tile, int positions)
+{
+    const int threads = tile->threads ? tile->threads : tile->rows / tile->row_own * (tile->columns / tile->column_own);
+    return positions * tile->step % (threads * contraction->at_a_time[f]) ? 1 : contraction->at_a_time[f];
+}
+
+void mf_emit_factors(const struct problem *problem, const struct gpu_contraction *contraction,
+                     const struct contract_tile *tile, struct gpu_text *to)
+{
+    const int positions[FACTORS] = {tile->rows, tile->columns}, own[FACTORS] = {tile->row_own, tile->column_own};
+    for (int f = 0; f < FACTORS; f++) {
+        int size = (int)mf_cls_size(problem->program.map.node[contraction->node[f]].cls);
+        int together = own[f] * size <= 16 ? own[f] : 16 / size;
+        mf_text_add(to,
+                    "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define OWN %d\n"
+                    "#define VALUES_TOGETHER %d\n#define BYTES_TOGETHER %d\n#define AT_A_TIME %d\n#define FAST_LOOP %d\n",
+                    side_name[f], f, positions[f], contraction->along_terms[f], own[f], together, together * size, at_a_time(contraction, f, tile, positions[f]), contraction->fast_loop[f]);
+        mf_text_append(to, mf_text_factor_cl);
+    }
+}

@@ -1,0 +1,135 @@
+/* logsumexp over k of x[m, k] + y[k, n] as a product of matrices of exponentials, which log_pack.cl has made: S = sum
+ * E(x - r) E(y - c), out = r + c + log S. FROM_SUMS: S is there already, by rows, p[6] bytes into the workspace.
+ *
+ * The certificate (docs/numerics.md, section 10): where S < K LEAST, what underflowed might show. A block with such an
+ * output, or one whose greatest terms are +inf or NaN, stores nothing and sets its flag: it is computed by contract.cl,
+ * one exp a term. p[2], p[3], p[4], p[5]: as in log_pack.cl. The workspace begins with the flags. */
+enum { SLOTS_ROW = ROWS * STEP / 4 / THREADS, SLOTS_COLUMN = COLUMNS * STEP / 4 / THREADS };
+
+struct ALIGNED(16) four {
+    acc_t v[4];
+};
+
+/* The thread's share of STEP terms of one side, from term t on: vectors of 4 positions. Past the ends it is the last
+ * one again. */
+static inline void fetch_powers(GLOBAL const acc_t *powers, int64_t pitch, int64_t first, int64_t t, int64_t terms,
+                                int positions, int slots, struct four *r)
+{
+    UNROLL
+    for (int i = 0; i < slots; i++) {
+        const int e = (THREAD + i * THREADS) * 4;
+        const int64_t term = t + e / positions, at = first + e % positions;
+        r[i] = *(GLOBAL const struct four *)(powers + (term < terms ? term : terms - 1) * pitch +
+                                             (at < pitch ? at : pitch - 4));
+    }
+}
+
+static inline void put_powers(const struct four *r, int slots, SHARED_POINTER acc_t *tile)
+{
+    UNROLL
+    for (int i = 0; i < slots; i++)
+        *(SHARED_POINTER struct four *)(tile + (THREAD + i * THREADS) * 4) = r[i];
+}
+
+/* What the sum of products of an output becomes; or *failed is set. */
+static inline acc_t certified(acc_t sum, acc_t row, acc_t column, acc_t least, int *failed)
+{
+    const acc_t scale = row + column, back = scale - row, rest = (row - (scale - back)) + (column - back);
+    if (row == LOWEST || column == LOWEST) {
+        *failed |= !(row < -LOWEST && column < -LOWEST); /* the other one is +inf or NaN */
+        return LOWEST;
+    }
+    *failed |= !(scale - scale == 0 && sum >= least);
+    return scale + (rest + logarithm(sum));
+}
+
+static inline int certify(shape_ptr S, struct corner at, GLOBAL const char *workspace,
+                          acc_t acc[ROW_OWN][COLUMN_OWN])
+{
+    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
+    GLOBAL const acc_t *row_most = (GLOBAL const acc_t *)(workspace + S->p[2]) + at.batch * rows;
+    GLOBAL const acc_t *column_most = (GLOBAL const acc_t *)(workspace + S->p[3]) + at.batch * columns;
+    const acc_t least = CERTIFIED ? (acc_t)S->reduced_total * LEAST : 0;
+    int failed = 0;
+    UNROLL
+    for (int i = 0; i < ROW_OWN; i++)
+        UNROLL
+        for (int j = 0; j < COLUMN_OWN; j++) {
+            const int64_t m = at.row + own_position_x(THREAD / COLUMN_THREADS, i);
+            const int64_t n = at.column + own_position_y(THREAD % COLUMN_THREADS, j);
+            if (m < rows && n < columns)
+                acc[i][j] = certified(acc[i][j], row_most[m], column_most[n], least, &failed);
+        }
+    return failed;
+}
+
+/* The sums of products of all terms. */
+static inline void multiply(shape_ptr S, struct corner at, GLOBAL const char *workspace, SHARED_POINTER acc_t *tile_x,
+                            SHARED_POINTER acc_t *tile_y, acc_t acc[ROW_OWN][COLUMN_OWN])
+{
+    const int64_t rows = PITCHED(S->p[7] >> 32), columns = PITCHED(S->p[7] & 0xffffffff), terms = S->reduced_total;
+    GLOBAL const acc_t *x = (GLOBAL const acc_t *)(workspace + S->p[4]) + at.batch * terms * rows;
+    GLOBAL const acc_t *y = (GLOBAL const acc_t *)(workspace + S->p[5]) + at.batch * terms * columns;
+    struct four row[SLOTS_ROW], column[SLOTS_COLUMN];
+    int phase = 0;
+    fetch_powers(x, rows, at.row, 0, terms, ROWS, SLOTS_ROW, row);
+    fetch_powers(y, columns, at.column, 0, terms, COLUMNS, SLOTS_COLUMN, column);
+    NO_UNROLL
+    for (int64_t t = 0; t < terms; t += STEP, phase ^= 1) {
+        SHARED_POINTER acc_t *const to_x = tile_x + phase * (STEP * ROWS);
+        SHARED_POINTER acc_t *const to_y = tile_y + phase * (STEP * COLUMNS);
+        put_powers(row, SLOTS_ROW, to_x);
+        put_powers(column, SLOTS_COLUMN, to_y);
+        BARRIER();
+        if (t + STEP < terms) {
+            fetch_powers(x, rows, at.row, t + STEP, terms, ROWS, SLOTS_ROW, row);
+            fetch_powers(y, columns, at.column, t + STEP, terms, COLUMNS, SLOTS_COLUMN, column);
+        }
+        add_run(acc, to_x, to_y, 0, terms - t < STEP ? (int)(terms - t) : STEP, 0, 1);
+    }
+}
+
+#if FROM_SUMS
+static inline void take_sums(shape_ptr S, struct corner at, GLOBAL const char *workspace,
+                             acc_t acc[ROW_OWN][COLUMN_OWN])
+{
+    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
+    GLOBAL const acc_t *sums = (GLOBAL const acc_t *)(workspace + S->p[6]) + at.batch * rows * columns;
+    UNROLL
+    for (int i = 0; i < ROW_OWN; i++)
+        UNROLL
+        for (int j = 0; j < COLUMN_OWN; j++) {
+            const int64_t m = at.row + own_position_x(THREAD / COLUMN_THREADS, i);
+            const int64_t n = at.column + own_position_y(THREAD % COLUMN_THREADS, j);
+            if (m < rows && n < columns)
+                acc[i][j] = sums[m * columns + n];
+        }
+}
+#endif
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    SHARED struct four shared_x[2 * STEP * ROWS / 4];
+    SHARED struct four shared_y[2 * STEP * COLUMNS / 4];
+    SHARED int refused;
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const struct corner at = corner_of(S, BLOCK);
+    acc_t acc[ROW_OWN][COLUMN_OWN];
+    start_run(acc, 0);
+    if (THREAD == 0)
+        refused = 0;
+    BARRIER();
+#if FROM_SUMS
+    take_sums(S, at, workspace, acc);
+#else
+    multiply(S, at, workspace, (SHARED_POINTER acc_t *)shared_x, (SHARED_POINTER acc_t *)shared_y, acc);
+#endif
+    if (certify(S, at, workspace, acc))
+        refused = 1;
+    BARRIER();
+    if (THREAD == 0)
+        ((GLOBAL int *)workspace)[flag_of(S, at)] = refused;
+    if (!refused)
+        store_outputs(T, S, at, acc);
+}

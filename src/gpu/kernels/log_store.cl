@@ -1,0 +1,21 @@
+/* Where the exponentials of a logsumexp lie in the workspace. PITCHED: positions of a term, with room for vectors.
+ *
+ * HALVES: float32 = high + low, where high has the 11 bits that a tensor core multiplies. A product of two is then
+ * low high + high low + high high, with 2^-22 of it lost; so low and high of x lie one after the other, and high and low
+ * of y: the small products are one product of twice as many terms. */
+#define PITCHED(total) (((total) + 3) / 4 * 4)
+enum { COPIES = HALVES ? 2 : 1 };
+
+/* to: the first copy's place; side 0 is x. */
+static inline void store_power(GLOBAL acc_t *to, int64_t copy, int exists, int side, acc_t power)
+{
+    if (!exists)
+        return;
+#if HALVES
+    const float high = mf_bits_f32(mf_f32_bits(power) & 0xffffe000u), low = power - high;
+    to[0] = side ? high : low;
+    to[copy] = side ? low : high;
+#else
+    to[0] = power;
+#endif
+}

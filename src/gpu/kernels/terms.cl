@@ -1,0 +1,100 @@
+/* What both factors of a contraction need: lists of kept loops (of the rows, of the columns, of both: list_loops and
+ * list_loop, which are emitted), and the sequence in which terms are computed. */
+static inline struct place move_place(shape_ptr S, struct place p, int64_t position, int list)
+{
+    number v = (number)position;
+    UNROLL
+    for (int i = KEPT - 1; i >= 0; i--)
+        if (i < list_loops(list)) {
+            const int l = list_loop(list, i);
+            number q = i ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
+            v = q;
+#define X(s) p.i##s += (int64_t)d * in_stride(S, s, l);
+            FOR_MAP_INPUTS(X)
+#undef X
+        }
+    return p;
+}
+
+static inline struct target move_target(shape_ptr S, struct target t, int64_t position, int list)
+{
+    number v = (number)position;
+    UNROLL
+    for (int i = KEPT - 1; i >= 0; i--)
+        if (i < list_loops(list)) {
+            const int l = list_loop(list, i);
+            number q = i ? divide(S, v, l) : 0, d = v - q * (number)S->size[l];
+            v = q;
+#define X(s) t.f##s += (int64_t)d * in_stride(S, s, l);
+            FOR_FINISH_INPUTS(X)
+#undef X
+#define X(k) t.o##k += (int64_t)d * out_stride(S, k, l);
+            FOR_OUTPUTS(X)
+#undef X
+        }
+    return t;
+}
+
+static inline struct place no_place(void)
+{
+    struct place p;
+#define X(s) p.i##s = 0;
+    FOR_MAP_INPUTS(X)
+#undef X
+    p.none = 0;
+    return p;
+}
+
+static inline struct target no_target(void)
+{
+    struct target t;
+#define X(s) t.f##s = 0;
+    FOR_FINISH_INPUTS(X)
+#undef X
+#define X(k) t.o##k = 0;
+    FOR_OUTPUTS(X)
+#undef X
+    return t;
+}
+
+static inline struct target sum_of_targets(struct target a, struct target b)
+{
+#define X(s) a.f##s += b.f##s;
+    FOR_FINISH_INPUTS(X)
+#undef X
+#define X(k) a.o##k += b.o##k;
+    FOR_OUTPUTS(X)
+#undef X
+    return a;
+}
+
+/* IN_TREE: a term's number, and where a run begins its length * 16 + 1 + the joins after it (0: it goes on in the next
+ * STEP terms). */
+struct term {
+    int number, run;
+};
+
+/* Consecutive terms that give one value, and the joins of such values after it. */
+struct part {
+    int first, end, joins;
+};
+
+#if IN_TREE
+typedef GLOBAL const struct term *terms_t;
+static inline int64_t term_number(terms_t terms, int64_t t) { return terms[t].number; }
+#else
+typedef int terms_t; /* one after the other */
+static inline int64_t term_number(terms_t terms, int64_t t) { return t; }
+#endif
+
+/* EXP_BELOW_f64: e^x for x <= 0, nothing below e^-708; else x, as an infinity or a NaN goes through. */
+static inline double exp_of_logarithm(double x)
+{
+    return x < -708 ? 0 : x <= 0 ? mf_exp_below_f64(x) : x;
+}
+
+/* Shared memory for vectors: enough of these for so many bytes. */
+struct ALIGNED(16) sixteen {
+    int v[4];
+};
+#define SIXTEENS(bytes) (((bytes) + 15) / 16)

@@ -1,0 +1,90 @@
+/* A thread's ROW_OWN x COLUMN_OWN outputs of a block's ROWS x COLUMNS, in registers. p[0], p[1]: blocks along rows and
+ * columns; p[7]: rows * 2^32 + columns. */
+enum {
+    COLUMN_THREADS = COLUMNS / COLUMN_OWN,
+    BESIDE = 8 /* blocks of rows that take the same columns one after the other, from the cache */
+};
+
+/* Where a block's outputs begin. */
+struct corner {
+    int64_t batch, row, column;
+};
+
+static inline struct corner corner_of(shape_ptr S, int64_t block)
+{
+    const int64_t blocks = S->p[0] * S->p[1], batch = block / blocks, here = block - batch * blocks;
+    const int64_t band = here / (BESIDE * S->p[1]), inside_band = here - band * BESIDE * S->p[1];
+    const int64_t height = S->p[0] - band * BESIDE < BESIDE ? S->p[0] - band * BESIDE : BESIDE;
+    struct corner c;
+    c.batch = batch;
+    c.row = (band * BESIDE + inside_band % height) * ROWS;
+    c.column = inside_band / height * COLUMNS;
+    return c;
+}
+
+#if FLAG_ROWS
+/* Blocks of FLAG_ROWS x FLAG_COLUMNS outputs have a flag each: the number of the one in which these lie. */
+static inline int64_t flag_of(shape_ptr S, struct corner at)
+{
+    const int64_t down = ((S->p[7] >> 32) + FLAG_ROWS - 1) / FLAG_ROWS;
+    const int64_t right = ((S->p[7] & 0xffffffff) + FLAG_COLUMNS - 1) / FLAG_COLUMNS;
+    return (at.batch * down + at.row / FLAG_ROWS) * right + at.column / FLAG_COLUMNS;
+}
+#endif
+
+#define EVERY_OUTPUT                  \
+    UNROLL                            \
+    for (int i = 0; i < ROW_OWN; i++) \
+        UNROLL                        \
+        for (int j = 0; j < COLUMN_OWN; j++)
+
+/* One term of every output of the thread. */
+static inline void add_term(acc_t acc[ROW_OWN][COLUMN_OWN], SHARED_POINTER const value_t_x *x,
+                            SHARED_POINTER const value_t_y *y, int number, int plain)
+{
+    value_t_x row[ROW_OWN];
+    value_t_y column[COLUMN_OWN];
+    get_x(x, THREAD / COLUMN_THREADS, row);
+    get_y(y, THREAD % COLUMN_THREADS, column);
+    EVERY_OUTPUT accumulate(&acc[i][j], row[i], column[j], number, plain);
+}
+
+/* Terms from ... to-1 of a tile. number: of the tile's first term. */
+static inline void add_run(acc_t acc[ROW_OWN][COLUMN_OWN], SHARED_POINTER const value_t_x *x,
+                           SHARED_POINTER const value_t_y *y, int from, int to, int number, int plain)
+{
+    int t = from;
+    NO_UNROLL
+    for (; t + AT_ONCE <= to; t += AT_ONCE)
+        UNROLL
+        for (int u = 0; u < AT_ONCE; u++)
+            add_term(acc, x + (t + u) * PITCH_x, y + (t + u) * PITCH_y, number + t + u, plain);
+    NO_UNROLL
+    for (; t < to; t++)
+        add_term(acc, x + t * PITCH_x, y + t * PITCH_y, number + t, plain);
+}
+
+static inline void start_run(acc_t acc[ROW_OWN][COLUMN_OWN], int number)
+{
+    EVERY_OUTPUT acc[i][j] = acc_empty(number);
+}
+
+/* Stores the thread's outputs, as far as they exist. */
+static inline void store_outputs(struct tensors T, shape_ptr S, struct corner at, acc_t acc[ROW_OWN][COLUMN_OWN])
+{
+    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
+    const struct target origin = move_target(S, no_target(), at.batch, 2);
+    struct target right[COLUMN_OWN];
+    UNROLL
+    for (int j = 0; j < COLUMN_OWN; j++)
+        right[j] = move_target(S, no_target(), at.column + own_position_y(THREAD % COLUMN_THREADS, j), 1);
+    UNROLL
+    for (int i = 0; i < ROW_OWN; i++) {
+        const int64_t m = at.row + own_position_x(THREAD / COLUMN_THREADS, i);
+        const struct target left = move_target(S, origin, m, 0);
+        UNROLL
+        for (int j = 0; j < COLUMN_OWN; j++)
+            if (m < rows && at.column + own_position_y(THREAD % COLUMN_THREADS, j) < columns)
+                finish_at(T, sum_of_targets(left, right[j]), acc_state(S, acc[i][j]), S->reduced_total);
+    }
+}

@@ -1,0 +1,294 @@
+/* Solvers "log-certified", "log-fast" and "log-exact" of a GPU: out[m, n] = logsumexp over k of x[m, k] + y[k, n], as
+ * src/cpu/contraction_log.c has it. They run only when they are asked for by name.
+ *
+ * log-exact is kernels/contract.cl in two passes: the greatest term, then one exponential a term. The others have three
+ * stages: log_pack.cl makes matrices of exponentials in the workspace, log_product.cl multiplies them (of large ones it
+ * takes the products that cuBLAS has made, where there is one), and contract.cl computes those blocks of outputs again
+ * that log_product.cl refused. */
+#include <stdio.h>
+
+#include "cublas.h"
+#include "form.h"
+#include "solve_contract.h"
+#include "texts.h"
+
+enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = 512, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
+
+/* ---- which folds ---- */
+
+static int find(const struct mf_plan *plan, struct gpu_contraction *c)
+{
+    const struct program *program = &plan->problem.program;
+    if (program->reducer_count != 1 || program->reducer[0].kind != RED_LSE || !mf_gpu_contraction_fits(plan, c))
+        return 0;
+    const struct node *term = &program->map.node[program->reducer[0].arg[0]];
+    for (int f = 0; f < FACTORS; f++) {
+        if (c->node[f] != term->arg[0] && c->node[f] != term->arg[1])
+            return 0;
+        c->negate[f] = term->op == OP_sub && c->node[f] == term->arg[1];
+    }
+    return term->op == OP_add || term->op == OP_sub;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    struct gpu_contraction c = {.kind = CONTRACT_LOG};
+    return find(plan, &c);
+}
+
+/* ---- stages ---- */
+
+/* Where everything lies in the workspace. */
+struct log_room {
+    int64_t most[FACTORS], powers[FACTORS], sums, bytes;
+};
+
+/* A plan that is being made. */
+struct log_plan {
+    struct gpu_contraction contraction;
+    const struct contract_tile *tile;
+    struct cublas *cublas; /* or null: the kernel multiplies */
+    int certified, halves; /* float32 is split in halves for cuBLAS's tensor cores */
+    struct log_room room;
+};
+
+static int64_t take(struct log_room *room, int64_t bytes)
+{
+    int64_t at = room->bytes;
+    room->bytes += (bytes + 255) / 256 * 256;
+    return at;
+}
+
+static int64_t positions_of(const struct mf_plan *plan, const struct log_plan *log, int f)
+{
+    return mf_factors_positions(&plan->problem, &log->contraction.loops, f);
+}
+
+static int64_t batch_of(const struct mf_plan *plan, const struct log_plan *log)
+{
+    return plan->problem.kept_total / positions_of(plan, log, 0) / positions_of(plan, log, 1);
+}
+
+/* Positions of a term in memory: PITCHED of kernels/log_store.cl. */
+static int64_t pitch_of(const struct mf_plan *plan, const struct log_plan *log, int f)
+{
+    return (positions_of(plan, log, f) + 3) / 4 * 4;
+}
+
+static void plan_room(const struct mf_plan *plan, struct log_plan *log)
+{
+    const struct problem *problem = &plan->problem;
+    const int64_t size = (int64_t)mf_cls_size(problem->program.reducer[0].cls), copies = log->halves ? 2 : 1;
+    const int64_t values = batch_of(plan, log) * problem->reduced_total * copies;
+    struct log_room *room = &log->room;
+    take(room, mf_gpu_tile_blocks(problem, &log->contraction, log->tile) * (int64_t)sizeof(int32_t));
+    for (int f = 0; f < FACTORS; f++)
+        room->most[f] = take(room, batch_of(plan, log) * positions_of(plan, log, f) * size);
+    for (int f = 0; f < FACTORS; f++)
+        room->powers[f] = take(room, values * pitch_of(plan, log, f) * size);
+    if (log->cublas)
+        room->sums = take(room, problem->kept_total * size);
+}
+
+static void place_room(const struct log_room *room, struct gpu_choice *choice)
+{
+    for (int f = 0; f < FACTORS; f++) {
+        choice->own[2 + f] = room->most[f];
+        choice->own[4 + f] = room->powers[f];
+    }
+    choice->own[6] = room->sums;
+}
+
+static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
+{
+    static const struct contract_tile tile = {PACKED, PACKED, 1, 1, PACK_STEP, 1, PACK_THREADS};
+    const struct problem *problem = &plan->problem;
+    struct gpu_choice choice = {.kernel = mf_text_log_pack_cl, .threads = PACK_THREADS, .beside = 4,
+                                .vector = MF_GPU_CONTRACT_VECTOR,
+                                .flat = 1};
+    struct gpu_slots slots;
+    mf_gpu_place_tiles(problem, &log->contraction, &tile, &choice);
+    place_room(&log->room, &choice);
+    choice.own[6] = batch_of(plan, log) * choice.own[0];
+    choice.blocks = choice.own[6] + batch_of(plan, log) * choice.own[1];
+    choice.workspace_bytes = log->room.bytes;
+    mf_emit_slots(problem, &slots);
+    mf_text_add(&choice.macros, "#define STEP %d\n#define PACKED %d\n#define HALVES %d\n#define IN_TREE 0\n", PACK_STEP,
+                PACKED, log->halves);
+    mf_emit_contraction(problem, &slots, &log->contraction, &choice.functions);
+    mf_emit_factors(problem, &log->contraction, &tile, &choice.functions);
+    mf_text_append(&choice.functions, mf_text_log_store_cl);
+    for (int f = 0; f < FACTORS; f++) {
+        mf_text_add(&choice.functions, "#define SIDE %c\n#define SIDE_NUMBER %d\n", "xy"[f], f);
+        mf_text_append(&choice.functions, mf_text_log_factor_cl);
+    }
+    snprintf(choice.text, sizeof choice.text, "exponentials in %lld bytes", (long long)log->room.bytes);
+    return mf_gpu_make(plan, &choice);
+}
+
+static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
+{
+    const struct problem *problem = &plan->problem;
+    const struct contract_tile *tile = log->tile;
+    struct gpu_choice choice = {.kernel = mf_text_log_product_cl,
+                                .beside = 1,
+                                .threads = mf_gpu_tile_threads(tile),
+                                .vector = MF_GPU_CONTRACT_VECTOR,
+                                .flat = 1};
+    struct gpu_contraction powers = log->contraction;
+    struct gpu_slots slots;
+    const int f32 = problem->program.reducer[0].cls == CLS_F32;
+    powers.along_terms[0] = powers.along_terms[1] = 0;
+    mf_gpu_place_tiles(problem, &powers, tile, &choice);
+    place_room(&log->room, &choice);
+    choice.blocks = mf_gpu_tile_blocks(problem, &powers, tile);
+    mf_emit_slots(problem, &slots);
+    mf_gpu_tile_macros(problem, &powers, tile, tile, &choice.macros);
+    mf_text_add(&choice.macros,
+                "#define IN_TREE 0\n#define HALVES %d\n#define FROM_SUMS %d\n#define CERTIFIED %d\n#define LEAST %s\n",
+                log->halves, log->cublas != NULL, log->certified,
+                f32 ? "mf_bits_f32(0x0d000000u)" /* 2^-101 */ : "mf_bits_f64(0x0380000000000000ul)" /* 2^-967 */);
+    mf_emit_contraction(problem, &slots, &powers, &choice.functions);
+    mf_emit_factors(problem, &powers, tile, &choice.functions);
+    mf_text_append(&choice.functions, mf_text_tile_cl);
+    mf_text_append(&choice.functions, mf_text_log_store_cl);
+    snprintf(choice.text, sizeof choice.text, "%s, %d x %d a block, %d x %d a thread",
+             log->cublas ? "logarithms" : "products", tile->rows, tile->columns, tile->row_own, tile->column_own);
+    return mf_gpu_make(plan, &choice);
+}
+
+/* ---- the product by cuBLAS ---- */
+
+struct log_gemm {
+    struct cublas *cublas;
+    struct gemm small, great; /* the products with a low half; those without, or all */
+    int halves;
+    int64_t x, great_x, y, sums; /* bytes of the workspace before them */
+};
+
+static mf_status run_gemm(const struct mf_plan *plan, const void *context, void *workspace,
+                          const struct pointers *pointers)
+{
+    const struct log_gemm *g = context;
+    char *room = workspace;
+    (void)plan;
+    if (g->halves)
+        MF_TRY(mf_cublas_multiply(g->cublas, &g->small, room + g->y, room + g->x, room + g->sums, 0, pointers->stream));
+    return mf_cublas_multiply(g->cublas, &g->great, room + g->y, room + g->great_x, room + g->sums, g->halves,
+                              pointers->stream);
+}
+
+static void forget_gemm(void *context)
+{
+    struct log_gemm *g = context;
+    mf_cublas_close(g->cublas);
+    mf_free(g);
+}
+
+/* Sums are stored by rows: for cuBLAS that is the transposed product, of columns and rows. Takes over log->cublas. */
+static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
+{
+    const int64_t terms = plan->problem.reduced_total, rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
+    const int64_t copies = log->halves ? 2 : 1, x_pitch = pitch_of(plan, log, 0), y_pitch = pitch_of(plan, log, 1);
+    const enum dtype type = plan->problem.program.reducer[0].cls == CLS_F32 ? DT_f32 : DT_f64;
+    struct log_gemm *g = mf_calloc(sizeof *g);
+    if (!g) {
+        mf_cublas_close(log->cublas);
+        return MF_ERROR_MEMORY;
+    }
+    g->cublas = log->cublas;
+    g->halves = log->halves;
+    g->great = (struct gemm){type, type, log->halves, columns, rows, terms, batch_of(plan, log), 0, 1, y_pitch, x_pitch,
+                             columns, copies * terms * y_pitch, copies * terms * x_pitch, rows * columns};
+    g->small = g->great;
+    g->small.k = 2 * terms;
+    g->x = log->room.powers[0];
+    g->great_x = g->x + (log->halves ? terms * x_pitch * mf_dtypes[type].size : 0);
+    g->y = log->room.powers[1];
+    g->sums = log->room.sums;
+    const struct gpu_call call = {log->halves ? "products by cuBLAS, floats in two halves" : "products by cuBLAS", run_gemm,
+                                  forget_gemm, g};
+    return mf_gpu_add_call(plan, &call);
+}
+
+/* Whether cuBLAS is to multiply: large matrices, sizes that fit in its ints. */
+static int wants_cublas(const struct mf_plan *plan, const struct log_plan *log)
+{
+    enum { LEAST_POSITIONS = 32, LEAST_TERMS = 64 };
+    const int64_t rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
+    int64_t terms;
+    return plan->device->api == &mf_gpu_cuda && rows >= LEAST_POSITIONS && columns >= LEAST_POSITIONS &&
+           plan->problem.reduced_total >= LEAST_TERMS && plan->problem.reduced_total < INT32_MAX / 4 &&
+           batch_of(plan, log) < INT32_MAX && mf_mul(plan->problem.kept_total, plan->problem.reduced_total, &terms);
+}
+
+/* ---- solvers ---- */
+
+static mf_status make_exact(struct mf_plan *plan)
+{
+    struct gpu_contraction c = {.kind = CONTRACT_LOG};
+    find(plan, &c);
+    return mf_gpu_make_contraction(plan, &c, NULL);
+}
+
+static mf_status make_product(struct mf_plan *plan, int certified)
+{
+    static const struct contract_tile sums_tile = {64, 64, 16, 1, 16, 1, 0}; /* threads beside each other take columns */
+    struct gpu_contraction exact = {.kind = CONTRACT_LOG};
+    struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
+    find(plan, &exact);
+    find(plan, &log.contraction);
+    log.tile = mf_gpu_choose_tile(&plan->problem, &log.contraction, NULL,
+                                  MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
+    if (wants_cublas(plan, &log) && mf_cublas_open(plan->device->gpu, &log.cublas) == MF_OK)
+        log.halves = plan->problem.program.reducer[0].cls == CLS_F32;
+    if (log.cublas)
+        log.tile = &sums_tile;
+    plan_room(plan, &log);
+    mf_status status = make_pack(plan, &log);
+    if (status != MF_OK) {
+        mf_cublas_close(log.cublas);
+        return status;
+    }
+    if (log.cublas)
+        MF_TRY(add_gemm(plan, &log));
+    MF_TRY(add_product(plan, &log));
+    return mf_gpu_make_contraction(plan, &exact, log.tile);
+}
+
+/* Few terms take less time exactly than three launches do. */
+static mf_status make_certified(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const int64_t few = (int64_t)FEW_TERMS * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+    int64_t terms;
+    if (mf_mul(problem->kept_total, problem->reduced_total, &terms) && terms <= few)
+        return make_exact(plan);
+    return make_product(plan, 1);
+}
+
+static mf_status make_fast(struct mf_plan *plan)
+{
+    return make_product(plan, 0);
+}
+
+const struct solver mf_gpu_log_exact = {
+    "log-exact",    "logarithms of sums of products of exponentials, one exponential a term; in an order of its own",
+    applicable,     make_exact,
+    mf_gpu_execute, mf_gpu_print,
+    mf_gpu_forget,
+};
+
+const struct solver mf_gpu_log_certified = {
+    "log-certified", "logsumexp as a product of matrices of exponentials, with a certificate; in an order of its own",
+    applicable,      make_certified,
+    mf_gpu_execute,  mf_gpu_print,
+    mf_gpu_forget,
+};
+
+const struct solver mf_gpu_log_fast = {
+    "log-fast",     "log-certified without the certificate: wrong where the greatest terms do not lie on each other",
+    applicable,     make_fast,
+    mf_gpu_execute, mf_gpu_print,
+    mf_gpu_forget,
+};
