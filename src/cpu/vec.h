@@ -35,6 +35,19 @@
 #define CAT(a, b) CAT_(a, b)
 #define MF_INLINE static inline __attribute__((always_inline))
 
+/* MF_APART: what is rare, or long against its call, so that one copy serves all its callers. Before a loop, MF_ROLLED:
+ * it has few passes, but is not worth a copy of its body for each of them; MF_UNROLLED: it is, and its vectors stay in
+ * registers (clang finds that out, and remarks on loops that it cannot unroll). */
+#if defined(__clang__)
+#define MF_APART static __attribute__((noinline, unused))
+#define MF_ROLLED _Pragma("clang loop unroll(disable)")
+#define MF_UNROLLED
+#else
+#define MF_APART static __attribute__((noinline, noclone, unused))
+#define MF_ROLLED _Pragma("GCC unroll 1")
+#define MF_UNROLLED _Pragma("GCC unroll 16")
+#endif
+
 /* Asks for what the kernel will read soon, into the second cache: while it computes, memory keeps working. An
  * address past the data does no harm. */
 enum { AHEAD_BYTES = 4096 };
@@ -140,6 +153,14 @@ MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *nex
 #define vload_part_u8 vload_few_u8
 #define vload_part_i16 vload_few_i16
 #define vload_part_u16 vload_few_u16
+#define vput_u8 vstore_part_u8
+#define vput_i8 vstore_part_i8
+#define vput_u16 vstore_part_u16
+#define vput_i16 vstore_part_i16
+#define vput_u32 vstore_part_u32
+#define vput_i32 vstore_part_i32
+#define vput_u64 vstore_part_u64
+#define vput_i64 vstore_part_i64
 
 /* Two-vector shuffles: VPICK(32, RULE, u, v, w) takes lane RULE(i, w, length) of u followed by v for each
  * lane i; 32 or 64 is the size of an element in bits.
@@ -185,6 +206,7 @@ MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *nex
 static inline vec_i32 vlane_i32(void)
 {
     vec_i32 lane;
+    MF_UNROLLED
     for (int i = 0; i < VLEN_i32; i++)
         lane[i] = i;
     return lane;
@@ -193,6 +215,7 @@ static inline vec_i32 vlane_i32(void)
 static inline vec_i64 vlane_i64(void)
 {
     vec_i64 lane;
+    MF_UNROLLED
     for (int i = 0; i < VLEN_i64; i++)
         lane[i] = i;
     return lane;

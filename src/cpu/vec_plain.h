@@ -25,6 +25,7 @@
 static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
 {
     vec_u32 r = v;
+    MF_UNROLLED
     for (int i = 0; i < VLEN_u32; i++)
         r[i] = v[index[i]];
     return r;
@@ -33,6 +34,7 @@ static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
 static inline vec_u64 vpermute_64(vec_u64 v, vec_u64 index)
 {
     vec_u64 r = v;
+    MF_UNROLLED
     for (int i = 0; i < VLEN_u64; i++)
         r[i] = v[index[i]];
     return r;
@@ -41,6 +43,7 @@ static inline vec_u64 vpermute_64(vec_u64 v, vec_u64 index)
 static inline unsigned vbits_32(vec_i32 mask)
 {
     unsigned bits = 0;
+    MF_UNROLLED
     for (int i = 0; i < VLEN_i32; i++)
         bits |= (unsigned)(mask[i] & 1) << i;
     return bits;
@@ -49,6 +52,7 @@ static inline unsigned vbits_32(vec_i32 mask)
 static inline unsigned vbits_64(vec_i64 mask)
 {
     unsigned bits = 0;
+    MF_UNROLLED
     for (int i = 0; i < VLEN_i64; i++)
         bits |= (unsigned)(mask[i] & 1) << i;
     return bits;
@@ -122,6 +126,7 @@ static inline vec_u64 vload_words(const void *p, int64_t step)
 static inline vec_half_u16 vload_few_half_u16(const uint16_t *p, int64_t m)
 {
     vec_half_u16 v = {0};
+    MF_UNROLLED
     for (int i = 0; i < VLEN_u32; i++)
         if (i < m)
             v[i] = p[i];
@@ -130,6 +135,7 @@ static inline vec_half_u16 vload_few_half_u16(const uint16_t *p, int64_t m)
 
 static inline vec_u64 vload_part_long_i32(const int32_t *p, int64_t m, vec_u64 fill)
 {
+    MF_UNROLLED
     for (int i = 0; i < VLEN_u64; i++)
         if (i < m)
             fill[i] = (uint64_t)p[i];
@@ -138,6 +144,7 @@ static inline vec_u64 vload_part_long_i32(const int32_t *p, int64_t m, vec_u64 f
 
 static inline vec_u64 vload_part_long_u32(const uint32_t *p, int64_t m, vec_u64 fill)
 {
+    MF_UNROLLED
     for (int i = 0; i < VLEN_u64; i++)
         if (i < m)
             fill[i] = p[i];
@@ -176,9 +183,10 @@ static inline vec_half_u16 vupper_u16(vec_u16 v)
     return h;
 }
 
-static inline vec_half_u16 vnarrow_f16(vec_f32 v)
+MF_APART vec_half_u16 vnarrow_f16(vec_f32 v)
 {
     vec_half_u16 h = {0};
+    MF_UNROLLED
     for (int i = 0; i < VLEN_f32; i++)
         h[i] = mf_f32_to_f16(v[i]);
     return h;
