@@ -49,8 +49,6 @@ static int wastes_tiles(const struct mf_plan *plan, const struct factor_loops *l
 {
     enum { WASTE = 4 };
     const struct problem *problem = &plan->problem;
-    if (plan->device->api) /* a GPU has tiles of its own, and no kernels of a CPU */
-        return 0;
     const struct contraction_kernels *kernels = plan->device->kernels->contractions;
     const int64_t columns = kernels->columns[problem->program.reducer[0].cls];
     const int64_t x = mf_factors_positions(problem, loops, 0), y = mf_factors_positions(problem, loops, 1),
