@@ -12,7 +12,7 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = 512, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
+enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = 256, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
 
 /* ---- which folds ---- */
 
