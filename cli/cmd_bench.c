@@ -47,6 +47,7 @@ struct result {
     double fold, limit;   /* medians, seconds; a limit of 0: none was measured */
     double ratio;         /* median of limit / fold of neighbouring runs */
     double read, written; /* bytes */
+    double terms;         /* elements that reducers fold, or 0 */
     int runs;
     char solver[32], limit_what[32];
 };
@@ -59,6 +60,22 @@ static int on_gpu(const struct job *job)
 static int is_gpu_copy(const struct job *job)
 {
     return on_gpu(job) && !job->one_shot && !strcmp(job->limit, "copy");
+}
+
+/* How many elements the reducers fold, of all outputs, as the plan describes itself; 0 where nothing is reduced. */
+static double count_terms(const mf_plan *plan)
+{
+    const char *text = strchr(mf_plan_describe(plan), '\n');
+    double terms = 1;
+    int count = 0, used = 0;
+    long long size;
+    if (!text || strncmp(text, "\nkept", 5) != 0)
+        return 0;
+    for (text += 5; sscanf(text, " %lld%n", &size, &used) == 1; text += used)
+        terms *= (double)size;
+    for (text += strspn(text, " reduced"); sscanf(text, " %lld%n", &size, &used) == 1; text += used, count++)
+        terms *= (double)size;
+    return count ? terms : 0;
 }
 
 static void count_bytes(const struct problem_line *line, struct result *result)
@@ -175,6 +192,7 @@ static int measure_line(struct job *job, struct result *result)
         return complain(1, "%s", error);
     }
     count_bytes(&job->line, result);
+    result->terms = count_terms(plan);
     snprintf(result->solver, sizeof result->solver, "%s", mf_plan_solver(plan));
     int status =
         on_gpu(job) ? measure_on_gpu(job, plan, &memory, result) : measure_beside_limit(job, plan, &memory, result);
@@ -230,12 +248,15 @@ static void put_result(struct job *job, const char *name, const struct result *r
         printf("%-12s %-7s %-26s %-26s %10s", name, mf_type_name(job->line.tensor[0].dtype), job->line.modes, shapes,
                time);
         if (job->one_shot) /* a call's own cost: memory has no part in it */
-            printf(" %8s %8s %6s  %-13s %s\n", "-", "-", "-", "-", r->solver);
+            printf(" %8s %8s %6s  %-13s %s", "-", "-", "-", "-", r->solver);
         else if (r->limit <= 0)
-            printf(" %8.2f %8s %6s  %-13s %s\n", bytes / r->fold * 1e-9, "-", "-", "-", r->solver);
+            printf(" %8.2f %8s %6s  %-13s %s", bytes / r->fold * 1e-9, "-", "-", "-", r->solver);
         else
-            printf(" %8.2f %8.2f %6.2f  %-13s %s\n", bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio,
+            printf(" %8.2f %8.2f %6.2f  %-13s %s", bytes / r->fold * 1e-9, bytes / r->limit * 1e-9, r->ratio,
                    r->limit_what, r->solver);
+        if (r->terms > 0 && job->line.input_count > 1) /* a contraction */
+            printf("  %.4g G terms/s", r->terms / r->fold * 1e-9);
+        printf("\n");
         fflush(stdout);
         return;
     }
@@ -249,6 +270,8 @@ static void put_result(struct job *job, const char *name, const struct result *r
                r->limit_what);
     else
         printf("\"limit_gb_per_second\": null, \"ratio\": null, \"limit\": null, ");
+    if (r->terms > 0)
+        printf("\"terms_per_second\": %.4g, ", r->terms / r->fold);
     printf("\"bytes\": %.0f, \"runs\": %d, \"solver\": \"%s\", \"threads\": %d, \"device\": ", bytes, r->runs,
            r->solver, job->device_threads);
     show_json_text(stdout, mf_device_describe(job->device));

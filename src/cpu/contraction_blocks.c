@@ -51,7 +51,8 @@ static int wastes_tiles(const struct mf_plan *plan, const struct factor_loops *l
     const struct problem *problem = &plan->problem;
     const struct contraction_kernels *kernels = plan->device->kernels->contractions;
     const int64_t columns = kernels->columns[problem->program.reducer[0].cls];
-    const int64_t x = mf_factors_positions(problem, loops, 0), y = mf_factors_positions(problem, loops, 1), most = kernels->rows * columns;
+    const int64_t x = mf_factors_positions(problem, loops, 0), y = mf_factors_positions(problem, loops, 1),
+                  most = kernels->rows * columns;
     return problem->reduced_total > TILE && x < most && y < most &&
            x * y * WASTE < round_up(x, kernels->rows) * columns;
 }

@@ -5,8 +5,9 @@
 #include "../types.h"
 #include "gpu.h"
 
-/* c[m, n] = sum over k of a[m, k] b[k, n], `batch` times. Matrices are stored by columns, or, where transposed, by rows;
- * pitch: elements from column to column (row to row); step: from one of the batch to the next. All up to 2^31 - 1. */
+/* c[m, n] = sum over k of a[m, k] b[k, n], `batch` times. Matrices are stored by columns, or, where transposed, by
+ * rows; pitch: elements from column to column (row to row); step: from one of the batch to the next. All up to
+ * 2^31 - 1. */
 struct gemm {
     enum dtype in, out;
     int tensor_floats; /* f32: factors are rounded to the 11 bits of TF32, sums stay f32 */

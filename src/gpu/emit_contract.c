@@ -80,10 +80,11 @@ static void emit_fold(const struct reducer *reducer, struct gpu_text *to)
 {
     const char *type = mf_class_type[reducer->cls], *function = mf_emit_fold_function(reducer->fold);
     const char *cls = mf_class_name[reducer->cls];
-    mf_text_add(to,
-                "typedef %s acc_t;\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n    return %s;\n}\n\n"
-                "static inline acc_t acc_join(acc_t left, acc_t right) { return %s_%s(left, right); }\n\n",
-                type, mf_emit_fold_identity(reducer->fold, reducer->cls), function, cls);
+    mf_text_add(
+        to,
+        "typedef %s acc_t;\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n    return %s;\n}\n\n"
+        "static inline acc_t acc_join(acc_t left, acc_t right) { return %s_%s(left, right); }\n\n",
+        type, mf_emit_fold_identity(reducer->fold, reducer->cls), function, cls);
     mf_text_append(to, "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
                        "    (void)number;\n    (void)plain;\n");
     if (reducer->fold == FOLD_ANY)
@@ -148,11 +149,12 @@ static void emit_log(const struct reducer *reducer, struct gpu_text *to)
 static void emit_log_product(const struct reducer *reducer, struct gpu_text *to)
 {
     const char *type = mf_class_type[reducer->cls], *cls = mf_class_name[reducer->cls];
-    mf_text_add(to,
-                "typedef %s acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n    return 0;\n}\n\n"
-                "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
-                "    (void)number;\n    (void)plain;\n    *a = mf_fma_%s(x, y, *a);\n}\n\n",
-                type, cls);
+    mf_text_add(
+        to,
+        "typedef %s acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n    return 0;\n}\n\n"
+        "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
+        "    (void)number;\n    (void)plain;\n    *a = mf_fma_%s(x, y, *a);\n}\n\n",
+        type, cls);
     mf_text_add(to,
                 "static inline acc_t logarithm(acc_t s) { return mf_log_%s(s); }\n\n"
                 "static inline acc_t greater(acc_t a, acc_t b) { return fold_max_%s(a, b); }\n\n"
@@ -202,10 +204,12 @@ void mf_emit_factors(const struct problem *problem, const struct gpu_contraction
     for (int f = 0; f < FACTORS; f++) {
         int size = (int)mf_cls_size(problem->program.map.node[contraction->node[f]].cls);
         int together = own[f] * size <= 16 ? own[f] : 16 / size;
-        mf_text_add(to,
-                    "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define OWN %d\n"
-                    "#define VALUES_TOGETHER %d\n#define BYTES_TOGETHER %d\n#define AT_A_TIME %d\n#define FAST_LOOP %d\n",
-                    side_name[f], f, positions[f], contraction->along_terms[f], own[f], together, together * size, at_a_time(contraction, f, tile, positions[f]), contraction->fast_loop[f]);
+        mf_text_add(
+            to,
+            "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define OWN %d\n"
+            "#define VALUES_TOGETHER %d\n#define BYTES_TOGETHER %d\n#define AT_A_TIME %d\n#define FAST_LOOP %d\n",
+            side_name[f], f, positions[f], contraction->along_terms[f], own[f], together, together * size,
+            at_a_time(contraction, f, tile, positions[f]), contraction->fast_loop[f]);
         mf_text_append(to, mf_text_factor_cl);
     }
 }

@@ -12,7 +12,7 @@ struct contract_tile {
 };
 
 /* What is made of the terms: one number, in the contract's order where that matters; the best and where it is; their
- * logsumexp, in any order, in two passes; sums of products of exponentials (kernels/log_product.cl). */
+ * logsumexp, in any order; sums of products of exponentials (kernels/log_product.cl). */
 enum contraction_kind { CONTRACT_FOLD, CONTRACT_ARGUMENT, CONTRACT_LOG, CONTRACT_LOG_PRODUCT };
 
 /* A contraction that kernels/contract.cl can compute. */
@@ -27,8 +27,8 @@ struct gpu_contraction {
     int negate[FACTORS];      /* logarithms: the term is the sum of the factors, this one negated */
 };
 
-/* Adds the lists of loops, kernels/terms.cl, the factors (types, operands, values), and the functions on a thread's values of outputs:
- * acc_t, acc_empty, accumulate, acc_join, acc_state. */
+/* Adds the lists of loops, kernels/terms.cl, the factors (types, operands, values), and the functions on a thread's
+ * values of outputs: acc_t, acc_empty, accumulate, acc_join, acc_state. */
 void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *slots,
                          const struct gpu_contraction *contraction, struct gpu_text *to);
 /* Adds kernels/factor.cl for both factors. */

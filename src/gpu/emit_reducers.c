@@ -72,8 +72,9 @@ static const char *lane_identity(const struct problem *problem, int r)
     const struct reducer *reducer = &problem->program.reducer[r];
     if (mf_emit_is_narrow(problem, r) && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX))
         return reducer->fold == FOLD_MIN ? "INT32_MAX" : "INT32_MIN";
-    return mf_emit_is_narrow(problem, r) && reducer->fold == FOLD_AND ? "-1"
-                                                                      : mf_emit_fold_identity(reducer->fold, reducer->cls);
+    return mf_emit_is_narrow(problem, r) && reducer->fold == FOLD_AND
+               ? "-1"
+               : mf_emit_fold_identity(reducer->fold, reducer->cls);
 }
 
 /* The neutral value of a fold as text: the states of no elements. */
@@ -196,7 +197,8 @@ static void emit_identity(const struct problem *problem, struct gpu_text *to)
     const struct program *program = &problem->program;
     mf_text_append(to, "static inline struct state state_identity(void)\n{\n    struct state s;\n");
     for (int r = 0; r < program->reducer_count; r++)
-        emit_empty(&program->reducer[r], r, mf_emit_fold_identity(program->reducer[r].fold, program->reducer[r].cls), to);
+        emit_empty(&program->reducer[r], r, mf_emit_fold_identity(program->reducer[r].fold, program->reducer[r].cls),
+                   to);
     if (mf_emit_has_count(problem) || !program->reducer_count)
         mf_text_append(to, "    s.n = 0;\n");
     if (mf_emit_has_kind(problem, RED_USER))
@@ -257,8 +259,9 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
         if (reducer->fold == FOLD_ANY)
             mf_text_add(to, "    s->r%d = present && x.a%d != 0 ? 1 : s->r%d;\n", r, r, r);
         else
-            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r, mf_emit_fold_function(reducer->fold),
-                        mf_emit_is_narrow(problem, r) ? "i32" : cls, r, r, lane_identity(problem, r));
+            mf_text_add(to, "    s->r%d = %s_%s(s->r%d, present ? x.a%d : %s);\n", r,
+                        mf_emit_fold_function(reducer->fold), mf_emit_is_narrow(problem, r) ? "i32" : cls, r, r,
+                        lane_identity(problem, r));
         break;
     case RED_MOMENTS:
         mf_text_add(to,

@@ -34,8 +34,8 @@ struct gpu_call {
     void *context;
 };
 
-/* A stage of the plan, after those that it has: compiles (or finds) the kernel; the first one makes the workspace, which
- * is for all. Fills plan->data. Takes over choice->macros and choice->functions. */
+/* A stage of the plan, after those that it has: compiles (or finds) the kernel; the first one makes the workspace,
+ * which is for all. Fills plan->data. Takes over choice->macros and choice->functions. */
 mf_status mf_gpu_make(struct mf_plan *plan, struct gpu_choice *choice);
 /* The same of a call; where that fails, its context is forgotten. */
 mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call);

@@ -134,8 +134,11 @@ static int arg_applicable(const struct mf_plan *plan)
 /* ---- tiles ---- */
 
 /* From large to small; a thread has fewer outputs where their values are wide. */
-static const struct contract_tile narrow_tiles[] = {
-    {128, 128, 8, 8, 16, 8, 0}, {128, 64, 8, 8, 16, 8, 0}, {64, 64, 8, 4, 16, 8, 0}, {32, 32, 4, 4, 16, 8, 0}, {16, 16, 2, 2, 16, 8, 0}};
+static const struct contract_tile narrow_tiles[] = {{128, 128, 8, 8, 16, 8, 0},
+                                                    {128, 64, 8, 8, 16, 8, 0},
+                                                    {64, 64, 8, 4, 16, 8, 0},
+                                                    {32, 32, 4, 4, 16, 8, 0},
+                                                    {16, 16, 2, 2, 16, 8, 0}};
 static const struct contract_tile log_tiles[] = {
     {64, 64, 4, 4, 16, 4, 0}, {32, 32, 4, 4, 16, 4, 0}, {16, 16, 2, 2, 16, 8, 0}};
 static const struct contract_tile wide_tiles[] = {
@@ -144,7 +147,8 @@ static const struct contract_tile wide_tiles[] = {
 int64_t mf_gpu_tile_blocks(const struct problem *problem, const struct gpu_contraction *c,
                            const struct contract_tile *tile)
 {
-    const int64_t rows = mf_factors_positions(problem, &c->loops, 0), columns = mf_factors_positions(problem, &c->loops, 1);
+    const int64_t rows = mf_factors_positions(problem, &c->loops, 0),
+                  columns = mf_factors_positions(problem, &c->loops, 1);
     return problem->kept_total / rows / columns * ((rows + tile->rows - 1) / tile->rows) *
            ((columns + tile->columns - 1) / tile->columns);
 }
@@ -159,8 +163,10 @@ int mf_gpu_tile_threads(const struct contract_tile *tile)
 static double cost_of(const struct problem *problem, const struct gpu_contraction *c, const struct contract_tile *tile,
                       int multiprocessors)
 {
-    const int64_t blocks = mf_gpu_tile_blocks(problem, c, tile), share = (blocks + multiprocessors - 1) / multiprocessors;
-    const double reads = 1.0 / tile->row_own + 1.0 / tile->column_own, warps = mf_gpu_tile_threads(tile) / 32.0 * (double)share;
+    const int64_t blocks = mf_gpu_tile_blocks(problem, c, tile),
+                  share = (blocks + multiprocessors - 1) / multiprocessors;
+    const double reads = 1.0 / tile->row_own + 1.0 / tile->column_own,
+                 warps = mf_gpu_tile_threads(tile) / 32.0 * (double)share;
     return (double)share * tile->rows * tile->columns * (1 + 1.5 * reads) * (warps < 8 ? 8 / warps : 1);
 }
 
@@ -177,8 +183,8 @@ struct tiles {
     int count;
 };
 
-/* The tiles that are good for a contraction. In the contract's order, where a factor's neighbouring terms are neighbours
- * in memory but come far apart, larger tiles that read them less often are better than few registers. */
+/* The tiles that are good for a contraction. In the contract's order, where a factor's neighbouring terms are
+ * neighbours in memory but come far apart, larger tiles that read them less often are better than few registers. */
 static struct tiles tiles_of(const struct problem *problem, const struct gpu_contraction *c)
 {
     enum { NARROW = sizeof narrow_tiles / sizeof *narrow_tiles, WIDE = sizeof wide_tiles / sizeof *wide_tiles };
@@ -219,8 +225,8 @@ struct part {
 };
 
 /* Terms of a block of the order, from *at on; the block starts a part if it has one of its own. */
-static void fill_block(const struct term_order *order, const struct term_block *block, int64_t start, int step, struct term *terms,
-                       int64_t *at)
+static void fill_block(const struct term_order *order, const struct term_block *block, int64_t start, int step,
+                       struct term *terms, int64_t *at)
 {
     for (int l = 0; l < block->leaves; l++) {
         const struct leaf *leaf = &order->leaf[block->leaf + l];
@@ -264,8 +270,8 @@ static int64_t aligned(int64_t bytes)
 }
 
 /* How many parts the sequence is cut into: more while multiprocessors would be idle, of at least 8 tiles' terms. */
-static int64_t choose_parts(const struct problem *problem, const struct gpu_contraction *c, const struct contract_tile *tile,
-                            int multiprocessors)
+static int64_t choose_parts(const struct problem *problem, const struct gpu_contraction *c,
+                            const struct contract_tile *tile, int multiprocessors)
 {
     const int64_t blocks = mf_gpu_tile_blocks(problem, c, tile), most = problem->reduced_total / (8 * tile->step);
     int64_t parts = 2 * (int64_t)multiprocessors / blocks;
@@ -305,9 +311,8 @@ static mf_status plan_terms(const struct problem *problem, const struct gpu_cont
     choice->table_bytes = table_bytes;
     choice->own[2] = parts;
     choice->own[5] = aligned(table_bytes);
-    choice->own[6] = choice->own[5] + (parts > 1 ? blocks * parts * tile->rows * tile->columns *
-                                                       mf_emit_state_bytes(problem)
-                                                 : 0);
+    choice->own[6] =
+        choice->own[5] + (parts > 1 ? blocks * parts * tile->rows * tile->columns * mf_emit_state_bytes(problem) : 0);
     choice->workspace_bytes = parts > 1 ? choice->own[6] + blocks * (int64_t)sizeof(uint32_t) : table_bytes;
     choice->blocks = blocks * parts;
     return MF_OK;
@@ -329,9 +334,8 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
     const struct problem *problem = &plan->problem;
     const int multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
     const struct contract_tile *tile = mf_gpu_choose_tile(problem, c, flags, multiprocessors);
-    struct gpu_choice choice = {.kernel = mf_text_contract_cl, .threads = mf_gpu_tile_threads(tile),
-                                .vector = VECTOR,
-                                .flat = 1};
+    struct gpu_choice choice = {
+        .kernel = mf_text_contract_cl, .threads = mf_gpu_tile_threads(tile), .vector = VECTOR, .flat = 1};
     struct gpu_slots slots;
     int levels = 1;
     choice.beside = c->kind == CONTRACT_LOG && mf_cls_size(problem->program.reducer[0].cls) == 4 ? 2 : 1;
@@ -348,7 +352,9 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
     snprintf(choice.text, sizeof choice.text, "%lld x %lld outputs, %d x %d a block, %d x %d a thread, %lld part%s%s",
              (long long)(choice.own[7] >> 32), (long long)(choice.own[7] & UINT32_MAX), tile->rows, tile->columns,
              tile->row_own, tile->column_own, (long long)choice.own[2], choice.own[2] == 1 ? "" : "s",
-             c->in_tree ? ", in the contract's order" : flags ? ", where a block's flag is set" : "");
+             c->in_tree ? ", in the contract's order"
+             : flags    ? ", where a block's flag is set"
+                        : "");
     void *table = (void *)(uintptr_t)choice.table;
     mf_status status = mf_gpu_make(plan, &choice);
     mf_free(table);

@@ -8,10 +8,11 @@
 enum { MF_GPU_CONTRACT_VECTOR = 4 }; /* elements of an operand that are read as one */
 
 /* Whether the first reducer's argument is a product of two factors that have kept loops of their own; fills all but
- * argument and in_tree. */
+ * kind, in_tree and negate. */
 int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *contraction);
 
-/* The tile that suits a contraction best (and divides the tile within, or null), its threads, and the blocks that outputs have in such tiles. */
+/* The tile that suits a contraction best (and divides the tile within, or null), its threads, and the blocks that
+ * outputs have in such tiles. */
 const struct contract_tile *mf_gpu_choose_tile(const struct problem *problem, const struct gpu_contraction *contraction,
                                                const struct contract_tile *within, int multiprocessors);
 int mf_gpu_tile_threads(const struct contract_tile *tile);

@@ -114,8 +114,6 @@ static mf_status make(struct mf_plan *plan)
 }
 
 const struct solver mf_gpu_cublas = {
-    "cublas",       "sum(a*b) of floats by cuBLAS, in its own order",
-    applicable,     make,
-    mf_gpu_execute, mf_gpu_print,
+    "cublas",      "sum(a*b) of floats by cuBLAS, in its own order", applicable, make, mf_gpu_execute, mf_gpu_print,
     mf_gpu_forget,
 };

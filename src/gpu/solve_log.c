@@ -1,7 +1,7 @@
 /* Solvers "log-certified", "log-fast" and "log-exact" of a GPU: out[m, n] = logsumexp over k of x[m, k] + y[k, n], as
  * src/cpu/contraction_log.c has it. They run only when they are asked for by name.
  *
- * log-exact is kernels/contract.cl in two passes: the greatest term, then one exponential a term. The others have three
+ * log-exact is kernels/contract.cl: in every tile the greatest term so far, then one exponential a term. The others have three
  * stages: log_pack.cl makes matrices of exponentials in the workspace, log_product.cl multiplies them (of large ones it
  * takes the products that cuBLAS has made, where there is one), and contract.cl computes those blocks of outputs again
  * that log_product.cl refused. */
@@ -103,7 +103,9 @@ static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
 {
     static const struct contract_tile tile = {PACKED, PACKED, 1, 1, PACK_STEP, 1, PACK_THREADS};
     const struct problem *problem = &plan->problem;
-    struct gpu_choice choice = {.kernel = mf_text_log_pack_cl, .threads = PACK_THREADS, .beside = 4,
+    struct gpu_choice choice = {.kernel = mf_text_log_pack_cl,
+                                .threads = PACK_THREADS,
+                                .beside = 4,
                                 .vector = MF_GPU_CONTRACT_VECTOR,
                                 .flat = 1};
     struct gpu_slots slots;
@@ -188,7 +190,8 @@ static void forget_gemm(void *context)
 /* Sums are stored by rows: for cuBLAS that is the transposed product, of columns and rows. Takes over log->cublas. */
 static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
 {
-    const int64_t terms = plan->problem.reduced_total, rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
+    const int64_t terms = plan->problem.reduced_total, rows = positions_of(plan, log, 0),
+                  columns = positions_of(plan, log, 1);
     const int64_t copies = log->halves ? 2 : 1, x_pitch = pitch_of(plan, log, 0), y_pitch = pitch_of(plan, log, 1);
     const enum dtype type = plan->problem.program.reducer[0].cls == CLS_F32 ? DT_f32 : DT_f64;
     struct log_gemm *g = mf_calloc(sizeof *g);
@@ -198,16 +201,29 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
     }
     g->cublas = log->cublas;
     g->halves = log->halves;
-    g->great = (struct gemm){type, type, log->halves, columns, rows, terms, batch_of(plan, log), 0, 1, y_pitch, x_pitch,
-                             columns, copies * terms * y_pitch, copies * terms * x_pitch, rows * columns};
+    g->great = (struct gemm){type,
+                             type,
+                             log->halves,
+                             columns,
+                             rows,
+                             terms,
+                             batch_of(plan, log),
+                             0,
+                             1,
+                             y_pitch,
+                             x_pitch,
+                             columns,
+                             copies * terms * y_pitch,
+                             copies * terms * x_pitch,
+                             rows * columns};
     g->small = g->great;
     g->small.k = 2 * terms;
     g->x = log->room.powers[0];
     g->great_x = g->x + (log->halves ? terms * x_pitch * mf_dtypes[type].size : 0);
     g->y = log->room.powers[1];
     g->sums = log->room.sums;
-    const struct gpu_call call = {log->halves ? "products by cuBLAS, floats in two halves" : "products by cuBLAS", run_gemm,
-                                  forget_gemm, g};
+    const struct gpu_call call = {log->halves ? "products by cuBLAS, floats in two halves" : "products by cuBLAS",
+                                  run_gemm, forget_gemm, g};
     return mf_gpu_add_call(plan, &call);
 }
 
@@ -233,13 +249,14 @@ static mf_status make_exact(struct mf_plan *plan)
 
 static mf_status make_product(struct mf_plan *plan, int certified)
 {
-    static const struct contract_tile sums_tile = {64, 64, 16, 1, 16, 1, 0}; /* threads beside each other take columns */
+    static const struct contract_tile sums_tile = {64, 64, 16, 1,
+                                                   16, 1,  0}; /* threads beside each other take columns */
     struct gpu_contraction exact = {.kind = CONTRACT_LOG};
     struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
     find(plan, &exact);
     find(plan, &log.contraction);
-    log.tile = mf_gpu_choose_tile(&plan->problem, &log.contraction, NULL,
-                                  MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
+    log.tile =
+        mf_gpu_choose_tile(&plan->problem, &log.contraction, NULL, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
     if (wants_cublas(plan, &log) && mf_cublas_open(plan->device->gpu, &log.cublas) == MF_OK)
         log.halves = plan->problem.program.reducer[0].cls == CLS_F32;
     if (log.cublas)

@@ -5,9 +5,8 @@
  * The sequence of terms is cut into runs, after which values are joined: IN_TREE the contract's chains and halving
  * tree, depth first, so that few values wait (src/term_order.c); else it is one run.
  *
- * p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not
- * IN_TREE); p[4], p[5], p[6]: bytes of the workspace before the table of parts, their states, their counters; before
- * them the table of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
+ * p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not IN_TREE); p[4], p[5], p[6]: bytes of the
+ * workspace before the table of parts, their states, their counters; it begins with the table of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
  * TWICE: every tile is gone through twice, for accumulate's 0 and 1, with acc_between between.
  * Cost of a term: one product, one fold, and 1/ROW_OWN + 1/COLUMN_OWN values from shared memory. */
 /* The values that wait for their right neighbours. */
