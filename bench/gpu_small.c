@@ -3,7 +3,7 @@
  *   bench_gpu_small
  *
  * - the first result, from mf_fold to the end of mf_device_wait, with an empty cache of kernels and (in a second
- *   device handle) with that kernel in the cache; opening the device, which makes the CUDA context, is a line of its own
+ *   device handle) with that kernel in the cache; opening the device, which makes the CUDA context, is told beside it
  * - the host's time for one mf_plan_execute, 200 in a row
  * - a 2^16-element sum replayed in a CUDA graph: 100 in one graph, and one a graph
  * - beside them what the driver takes for a kernel that does nothing

@@ -17,7 +17,7 @@ static int is_constant(const struct pool *pool, int node)
 int mf_factors_find(const struct pool *pool, int root, int node[FACTORS])
 {
     for (;;) {
-        int found[3], count = 0;
+        int found[3] = {0}, count = 0;
         for (int k = 0; k < 3; k++) {
             int arg = pool->node[root].arg[k], known = arg < 0 || is_constant(pool, arg);
             for (int f = 0; f < count; f++)

@@ -90,10 +90,6 @@ static struct {
 #undef FUNCTION
 } cl;
 
-/* -w: some drivers print warnings on the standard error, and a library does not */
-static const char always[] = "-w";
-static const char correct_quotients[] = "-cl-fp32-correctly-rounded-divide-sqrt";
-static const char other_quotients[] = "-DQUOTIENTS_BY_F64=1";
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static char why[256]; /* there is no OpenCL; "" when there is */
 
@@ -234,14 +230,16 @@ static int has_sub_groups(const struct gpu *gpu)
     return 0;
 }
 
-/* The options of the compiler. MODEFOLD_OPENCL_OPTIONS adds some, such as -cl-opt-disable, to compile faster. */
+/* The options of the compiler; -w because some drivers print warnings on the standard error, and a library does not.
+ * MODEFOLD_OPENCL_OPTIONS adds some, such as -cl-opt-disable, to compile faster. */
 static void choose_options(struct gpu *gpu)
 {
     const char *more = getenv("MODEFOLD_OPENCL_OPTIONS");
-    cl_ulong config = device_number(gpu->device, DEVICE_SINGLE_FP_CONFIG, sizeof(cl_ulong));
-    snprintf(gpu->options, sizeof gpu->options, "%s %s %s %.120s", always,
+    int rounds =
+        (device_number(gpu->device, DEVICE_SINGLE_FP_CONFIG, sizeof(cl_ulong)) & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
+    snprintf(gpu->options, sizeof gpu->options, "-w %s %s %.120s",
              has_sub_groups(gpu) ? "-cl-std=CL3.0 -DSUB_GROUPS=1" : "-cl-std=CL1.2",
-             config & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT ? correct_quotients : other_quotients, more ? more : "");
+             rounds ? "-cl-fp32-correctly-rounded-divide-sqrt" : "-DQUOTIENTS_BY_F64=1", more ? more : "");
 }
 
 static void find_limits(struct gpu *gpu)
@@ -596,15 +594,6 @@ static mf_status check(struct gpu *gpu, const void *memory, const char *what, in
     return MF_OK;
 }
 
-const struct gpu_api mf_gpu_opencl = {.name = "opencl",
-                                      .prelude = mf_text_prelude_cl,
-                                      .open = open_device,
-                                      .close = close_device,
-                                      .build = build,
-                                      .discard = discard,
-                                      .launch = launch,
-                                      .alloc = alloc,
-                                      .release = release,
-                                      .copy = copy,
-                                      .wait = wait_for,
-                                      .check = check};
+const struct gpu_api mf_gpu_opencl = {
+    "opencl", mf_text_prelude_cl, open_device, close_device, build, discard, launch, alloc, release,
+    copy,     wait_for,           check};

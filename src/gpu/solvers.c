@@ -1,5 +1,5 @@
-/* The solvers of a GPU, in the order of preference. Behind "map", which takes the same folds, "slide" and "slide-shared"
- * run only when they are asked for by name. */
+/* The solvers of a GPU, in the order of preference. Behind "map", which takes the same folds, "slide" and
+ * "slide-shared" run only when they are asked for by name. */
 #include "form.h"
 
 const struct solver *const mf_gpu_solvers[] = {

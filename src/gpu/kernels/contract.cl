@@ -60,8 +60,9 @@ static inline void end_run(acc_t acc[ROW_OWN][COLUMN_OWN], acc_t youngest[ROW_OW
 static inline struct state join_parts(GLOBAL const struct state *states, GLOBAL const struct part *table, int64_t parts)
 {
     struct state waiting[LEVELS];
-    int top = 0;
-    for (int64_t p = 0; p < parts; p++) {
+    int top = 1;
+    waiting[0] = load_state(states); /* the first part has nothing to join */
+    for (int64_t p = 1; p < parts; p++) {
         struct state s = load_state(states + p * (ROWS * COLUMNS));
         for (int joins = IN_TREE ? table[p].joins : 1; joins > 0 && top > 0; joins--)
             s = combine(waiting[--top], s);
