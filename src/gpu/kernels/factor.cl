@@ -28,12 +28,13 @@ struct ALIGNED(AT_A_TIME > 1 ? 16 : 1) F(at_a_time) {
     F(value_t) v[AT_A_TIME];
 };
 
-/* Positions first ..., of `total`; what lies past the end is read like the last one. */
+/* Positions first ..., of `total`; what lies past the end is read like the last one (or vector). */
 static inline void F(find_spots)(shape_ptr S, struct place batch, int64_t first, int64_t total,
                                  SHARED_POINTER struct F(spot) *spots)
 {
+    const int group = ALONG_TERMS ? 1 : AT_A_TIME; /* past the end too, vectors are whole and aligned */
     for (int i = THREAD; i < POSITIONS; i += THREADS) {
-        const struct place p = move_place(S, batch, first + i < total ? first + i : total - 1, LIST);
+        const struct place p = move_place(S, batch, first + i < total ? first + i : total - group + i % group, LIST);
 #define X(s) spots[i].i##s = p.i##s;
         F(FOR_INPUTS)(X)
 #undef X
@@ -52,14 +53,15 @@ static inline int F(slot_term)(int i)
     return ALONG_TERMS ? e % STEP : e / POSITIONS;
 }
 
-/* Reads terms t ... t+STEP-1 of the sequence, before `end`; past it the last one again. full: there are so many. */
+/* Reads terms t ... t+STEP-1 of the sequence, before `end`; past it the last one (or vector) again. full: there are so many. */
 static inline void F(load_any)(struct tensors T, shape_ptr S, terms_t terms, SHARED_POINTER const struct F(spot) *spots,
                                int t, int end, int full, int vectors, struct raw r[F(SLOTS)])
 {
+    const int group = ALONG_TERMS ? AT_A_TIME : 1;
     UNROLL
     for (int i = 0; i < F(SLOTS); i += vectors ? AT_A_TIME : 1) {
         const int mine = t + F(slot_term)(i);
-        const struct place p = element_place(S, no_place(), term_number(terms, full || mine < end ? mine : end - 1));
+        const struct place p = element_place(S, no_place(), term_number(terms, full || mine < end ? mine : end - group + mine % group));
         const int at = F(slot_position)(i);
 #define X(s)                                                                                                      \
     if (AT_A_TIME > 1 && vectors && in_stride(S, s, FAST_LOOP) == 1) {                                            \
