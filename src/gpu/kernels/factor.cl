@@ -53,15 +53,17 @@ static inline int F(slot_term)(int i)
     return ALONG_TERMS ? e % STEP : e / POSITIONS;
 }
 
-/* Reads terms t ... t+STEP-1 of the sequence, before `end`; past it the last one (or vector) again. full: there are so many. */
+/* Reads terms t ... t+STEP-1 of the sequence, before `end`; past it the last one (or vector) again. full: there are so
+ * many. */
 static inline void F(load_any)(struct tensors T, shape_ptr S, terms_t terms, SHARED_POINTER const struct F(spot) *spots,
                                int t, int end, int full, int vectors, struct raw r[F(SLOTS)])
 {
-    const int group = ALONG_TERMS ? AT_A_TIME : 1;
+    const int group = ALONG_TERMS ? AT_A_TIME : 1, last = end - group;
     UNROLL
     for (int i = 0; i < F(SLOTS); i += vectors ? AT_A_TIME : 1) {
         const int mine = t + F(slot_term)(i);
-        const struct place p = element_place(S, no_place(), term_number(terms, full || mine < end ? mine : end - group + mine % group));
+        const int term = full || mine < end ? mine : last + mine % group;
+        const struct place p = element_place(S, no_place(), term_number(terms, term));
         const int at = F(slot_position)(i);
 #define X(s)                                                                                                      \
     if (AT_A_TIME > 1 && vectors && in_stride(S, s, FAST_LOOP) == 1) {                                            \
