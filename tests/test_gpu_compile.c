@@ -46,6 +46,8 @@ static void look_at_usage(struct worker *worker, const char *line, const mf_plan
     add_line(worker->spills, sizeof worker->spills, line, numbers);
 }
 
+static mf_device *cpu; /* it completes problems that do not name their outputs */
+
 static void *compile_all(void *argument)
 {
     struct worker *worker = argument;
@@ -54,7 +56,8 @@ static void *compile_all(void *argument)
     for (int i = 0; line && i < worker->file->count; i++) {
         mf_plan *plan = NULL;
         const void *before = list_newest_kernel(worker->device);
-        int wrong = problem_parse(worker->file->lines[i], line, error, sizeof error);
+        int wrong = problem_parse(worker->file->lines[i], line, error, sizeof error) ||
+                    problem_complete(cpu, line, error, sizeof error);
         mf_status status = wrong ? MF_ERROR_ARGUMENT : problem_plan(worker->device, line, NULL, 0, &plan);
         if (status == MF_ERROR_EMPTY) { /* a mean of nothing */
             worker->refused++;
@@ -160,7 +163,9 @@ int main(void)
         check_skip("kernels for CUDA", version);
         return check_done("test_gpu_compile");
     }
-    test_problems();
+    if (CHECK_MSG(mf_device_open("cpu:1", &cpu) == MF_OK, "%s", mf_error()))
+        test_problems();
+    mf_device_close(cpu);
     test_key();
     return check_done("test_gpu_compile");
 }
