@@ -17,8 +17,8 @@ static int input_of(const struct gradient *data, int place)
 void *mf_gradient_place(const struct gradient_run *run, int place)
 {
     const struct gradient *data = run->plan->data;
-    if (place >= AT_SLOT)
-        return run->workspace + data->slot_at[place - AT_SLOT];
+    if (place >= AT_SLOT) /* there is no workspace where all slots are empty */
+        return run->workspace ? run->workspace + data->slot_at[place - AT_SLOT] : NULL;
     if (place >= AT_GRADIENT)
         return run->pointers->out[data->output[place - AT_GRADIENT]];
     return (void *)(uintptr_t)run->pointers->in[input_of(data, place)];
@@ -79,7 +79,7 @@ static const char *deliver(const struct place_view *view, const int64_t *strides
 static mf_status run_steps(const struct gradient_run *run)
 {
     const struct gradient *data = run->plan->data;
-    const int64_t *left = (const int64_t *)(const void *)(run->workspace + data->slot_at[SLOT_COUNT]);
+    const int64_t *left = mf_gradient_place(run, AT_SLOT + SLOT_COUNT); /* null where no step asks */
     int64_t before = data->outputs;
     mf_tier tier = MF_TIER_CERTIFIED;
     for (int s = 0; s < data->step_count; s++) {
