@@ -66,3 +66,17 @@ int64_t mf_factors_positions(const struct problem *problem, const struct factor_
         total *= problem->memory.size[loops->loop[list][l]];
     return total;
 }
+
+int mf_factors_argument(const struct program *program)
+{
+    int found = -1;
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_ARG)
+            found = r;
+    for (int r = 0; found >= 0 && r < program->reducer_count; r++)
+        if ((program->reducer[r].kind != RED_FOLD && r != found) ||
+            program->reducer[r].fold != program->reducer[found].fold ||
+            program->reducer[r].arg[0] != program->reducer[found].arg[0])
+            return -1;
+    return found;
+}

@@ -61,6 +61,15 @@ static double value(int set, int is_b, int position, int k)
     }
 }
 
+/* Puts x in some places of a row of a, or (a null) of a column of b, or in all of it. */
+static void sow(float x, float *a, float *b)
+{
+    int row = (int)(uniform() * ROWS), column = (int)(uniform() * COLUMNS), whole = uniform() < 0.3;
+    for (int k = 0; k < TERMS; k++)
+        if (whole || uniform() < 0.02)
+            *(a ? &a[row * TERMS + k] : &b[k * COLUMNS + column]) = x;
+}
+
 static const char *const set_names[] = {"N(0,1)",           "N(0,10)",     "N(0,30)",     "N(0,100)",
                                         "HMM near -1000",   "kernel 1e-2", "kernel 1e-3", "offsets +-40",
                                         "anti-aligned 200", "causal mask"};

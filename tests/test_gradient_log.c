@@ -156,14 +156,7 @@ static void test_special(mf_device *device)
         fill(0);
         for (int q = 0; q < 12; q++) {
             float x = special[(int)(uniform() * (round < 10 ? 2 : 7))];
-            int row = (int)(uniform() * ROWS), column = (int)(uniform() * COLUMNS), whole = uniform() < 0.3;
-            for (int k = 0; k < TERMS; k++)
-                if (whole || uniform() < 0.02) {
-                    if (q % 2)
-                        a32[row * TERMS + k] = x;
-                    else
-                        b32[k * COLUMNS + column] = x;
-                }
+            sow(x, q % 2 ? a32 : NULL, b32);
             given32[(int)(uniform() * O)] = special[(int)(uniform() * 7)];
         }
         copy_to_doubles();

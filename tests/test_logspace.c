@@ -155,14 +155,7 @@ static void test_special(mf_device *device, int on_gpu)
         fill(0);
         for (int q = 0; q < 12; q++) {
             float x = special[(int)(uniform() * 7)];
-            int row = (int)(uniform() * ROWS), column = (int)(uniform() * COLUMNS), whole = uniform() < 0.3;
-            for (int k = 0; k < TERMS; k++)
-                if (whole || uniform() < 0.02) {
-                    if (q % 2)
-                        a32[row * TERMS + k] = x;
-                    else
-                        b32[k * COLUMNS + column] = x;
-                }
+            sow(x, q % 2 ? a32 : NULL, b32);
         }
         for (int i = 0; i < ROWS * TERMS; i++)
             a64[i] = a32[i];

@@ -99,8 +99,8 @@ run_tests() {
 
 # ---- The stages -----------------------------------------------------------------------------------------------------
 
-# Random problems on a GPU's engine are many here (15 minutes on two cores), few in the other stages, which find the
-# kernels compiled here on disk: it is the same text.
+# Random problems on a GPU's engine are many here, few in the other stages, which find the kernels compiled here on
+# disk: it is the same text.
 MODEFOLD_GPU_VERIFY_CACHE=$PWD/build/gpu-kernels
 export MODEFOLD_GPU_VERIFY_CACHE
 stage_gcc() {

@@ -10,21 +10,6 @@ struct arg_plan {
 
 enum { BEST, NUMBERS, WIDE, ARRAYS };
 
-/* The reducer with the argument; -1 unless all others are the extreme of the same. */
-static int find_argument(const struct program *program)
-{
-    int found = -1;
-    for (int r = 0; r < program->reducer_count; r++)
-        if (program->reducer[r].kind == RED_ARG)
-            found = r;
-    for (int r = 0; found >= 0 && r < program->reducer_count; r++)
-        if ((program->reducer[r].kind != RED_FOLD && r != found) ||
-            program->reducer[r].fold != program->reducer[found].fold ||
-            program->reducer[r].arg[0] != program->reducer[found].arg[0])
-            return -1;
-    return found;
-}
-
 static contraction_arg_fn *find_tile(const struct mf_plan *plan, const struct product_form *form, int any)
 {
     const struct reducer *reducer = &plan->problem.program.reducer[0];
@@ -34,7 +19,7 @@ static contraction_arg_fn *find_tile(const struct mf_plan *plan, const struct pr
 static int applicable(const struct mf_plan *plan)
 {
     struct product_form form;
-    return !plan->problem.memory.window_count && find_argument(&plan->problem.program) >= 0 &&
+    return !plan->problem.memory.window_count && mf_factors_argument(&plan->problem.program) >= 0 &&
            mf_cls_is_float(plan->problem.program.reducer[0].cls) && mf_contraction_fits(plan, &form) &&
            find_tile(plan, &form, 1);
 }

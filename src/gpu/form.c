@@ -46,6 +46,18 @@ int mf_gpu_widest_item(const struct problem *problem)
     return item;
 }
 
+int mf_gpu_widest_outside(const struct problem *problem)
+{
+    int item = 1;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i] && mf_dtypes[problem->in_type[i]].size > item)
+            item = mf_dtypes[problem->in_type[i]].size;
+    for (int k = 0; k < problem->output_count; k++)
+        if (mf_dtypes[problem->out_type[k]].size > item)
+            item = mf_dtypes[problem->out_type[k]].size;
+    return item;
+}
+
 /* How many elements, a power of two up to `most`, all operands inside the reducers have together along a loop: strides
  * of 0 or 1 there, and all other strides and the loop itself in whole vectors. */
 int mf_gpu_vector_along(const struct problem *problem, int loop, int most)

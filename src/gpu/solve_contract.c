@@ -12,21 +12,6 @@ enum { VECTOR = MF_GPU_CONTRACT_VECTOR, YOUNGEST_OUTPUTS = 32 };
 
 /* ---- which folds ---- */
 
-/* The reducer with the argument; -1 unless all others are the extreme of the same. */
-static int find_argument(const struct program *program)
-{
-    int found = -1;
-    for (int r = 0; r < program->reducer_count; r++)
-        if (program->reducer[r].kind == RED_ARG)
-            found = r;
-    for (int r = 0; found >= 0 && r < program->reducer_count; r++)
-        if ((program->reducer[r].kind != RED_FOLD && r != found) ||
-            program->reducer[r].fold != program->reducer[found].fold ||
-            program->reducer[r].arg[0] != program->reducer[found].arg[0])
-            return -1;
-    return found;
-}
-
 /* The stride of the largest operand of a node along a loop, as a distance. */
 static int64_t stride_along(const struct problem *problem, int node, int loop)
 {
@@ -127,7 +112,7 @@ static int applicable(const struct mf_plan *plan)
 static int arg_applicable(const struct mf_plan *plan)
 {
     struct gpu_contraction c;
-    return find_argument(&plan->problem.program) >= 0 && mf_gpu_contraction_fits(plan, &c) &&
+    return mf_factors_argument(&plan->problem.program) >= 0 && mf_gpu_contraction_fits(plan, &c) &&
            fills_tiles(&plan->problem, &c);
 }
 

@@ -39,13 +39,7 @@ static mf_status make(struct mf_plan *plan)
     enum { THREADS = 256, UNITS = 4 };
     const struct problem *problem = &plan->problem;
     struct gpu_choice choice = {.kernel = mf_text_map_cl, .threads = THREADS};
-    int item = 1;
-    for (int i = 0; i < problem->input_count; i++)
-        if (problem->finish_uses[i] && mf_dtypes[problem->in_type[i]].size > item)
-            item = mf_dtypes[problem->in_type[i]].size;
-    for (int k = 0; k < problem->output_count; k++)
-        if (mf_dtypes[problem->out_type[k]].size > item)
-            item = mf_dtypes[problem->out_type[k]].size;
+    const int item = mf_gpu_widest_outside(problem);
     map_form(problem, item, &choice);
     int64_t unit = (int64_t)THREADS * choice.vector * UNITS;
     choice.blocks = (problem->kept_total + unit - 1) / unit;

@@ -1,5 +1,6 @@
 /* Solvers "slide" and "slide-shared" of a GPU, by name: broadcasts whose threads reuse what they have read
- * (kernels/slide.cl). Solver "map" reads it again from the cache, which on today's devices is as fast. */
+ * (kernels/slide.cl). Solver "map" reads it again from the cache, which is faster on an
+ * H200 (bench/results/gpu-h200-figures.md). */
 #include <stdio.h>
 
 #include "form.h"
@@ -35,25 +36,13 @@ static int applicable(const struct mf_plan *plan)
            problem->kept_total > 0 && still_count(problem, slide_loop(problem)) > 0;
 }
 
-static int widest(const struct problem *problem)
-{
-    int item = 1;
-    for (int i = 0; i < problem->input_count; i++)
-        if (problem->finish_uses[i] && mf_dtypes[problem->in_type[i]].size > item)
-            item = mf_dtypes[problem->in_type[i]].size;
-    for (int k = 0; k < problem->output_count; k++)
-        if (mf_dtypes[problem->out_type[k]].size > item)
-            item = mf_dtypes[problem->out_type[k]].size;
-    return item;
-}
-
 static mf_status make(struct mf_plan *plan, int in_shared)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     int last = nest->kept - 1, loop = slide_loop(problem), slot = 0, by_rows = loop < last;
     struct gpu_choice choice = {.kernel = mf_text_slide_cl, .threads = THREADS, .vector_loop = last};
-    choice.vector = 16 / widest(problem);
+    choice.vector = 16 / mf_gpu_widest_outside(problem);
     while (choice.vector > 1 && nest->size[last] % choice.vector)
         choice.vector /= 2;
     int64_t columns = (int64_t)COLUMN_THREADS * choice.vector * (by_rows ? 1 : SLIDE);
