@@ -109,6 +109,27 @@ static int64_t block_limit(const struct inner_plan *data)
     return data->elements < BLOCK / data->unit_rows ? data->elements * data->unit_rows : BLOCK;
 }
 
+/* Runs of a few tiles, far from an output's next run but close to its neighbour's: pages and the processor's
+ * prefetcher want memory read in its order. */
+static void plan_beside(struct mf_plan *plan)
+{
+    enum { FEWEST = 4 };
+    struct inner_plan *data = plan->data;
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = data->pass[0].nest;
+    const struct node *node = &problem->program.map.node[problem->program.reducer[0].arg[0]];
+    if (!data->straight[0] || data->pass_count > 1 || (problem->program.reducer_count > 1 && !data->summary) ||
+        data->tiles == 1 || data->elements % TILE || !nest->kept)
+        return;
+    const struct walk *walk = &data->pass[0].block.walk[node->index];
+    const int64_t run = walk->size[walk->loops - 1], share = problem->kept_total / plan->threads;
+    if (run % TILE || run == data->elements || nest->in[node->index][nest->kept - 1] != run)
+        return;
+    data->run_tiles = run / TILE;
+    data->beside = TILES_AT_ONCE / data->run_tiles < share ? TILES_AT_ONCE / data->run_tiles : share;
+    data->beside = data->beside < FEWEST ? 0 : data->beside;
+}
+
 static void plan_sizes(struct mf_plan *plan)
 {
     struct inner_plan *data = plan->data;
@@ -122,7 +143,7 @@ static void plan_sizes(struct mf_plan *plan)
     if (plan->threads > 1 && by_size > share)
         by_size = share;
     by_size = by_size < 1 ? 1 : by_size;
-    data->group = by_size > BLOCK ? BLOCK : by_size;
+    data->group = data->beside ? data->beside : by_size > BLOCK ? BLOCK : by_size;
     data->batch = (by_size + data->group - 1) / data->group;
     data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * SPLIT_TILES &&
                   problem->kept_total < 4 * plan->threads;
@@ -133,7 +154,9 @@ static void plan_sizes(struct mf_plan *plan)
         size_t states = reducer->kind == RED_USER ? (size_t)rows * reducer->user->is.state_size : 0;
         data->user_bytes = states > data->user_bytes ? (states + 63) / 64 * 64 : data->user_bytes;
         if (data->tiles > 1)
-            data->states_bytes += ((size_t)data->tiles * mf_inner_state_size(reducer) + 63) / 64 * 64;
+            data->states_bytes +=
+                ((size_t)(data->tiles * (data->beside ? data->beside : 1)) * mf_inner_state_size(reducer) + 63) / 64 *
+                64;
     }
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->split ? problem->kept_total : data->group);
     data->worker_bytes = data->finish_bytes + data->user_bytes + (data->windows ? 2 * data->row_bytes : 0) +
@@ -169,6 +192,7 @@ static mf_status make(struct mf_plan *plan)
             plan_pass(plan, &data->pass[1], &problem->written);
     }
     data->summary = is_summary(plan);
+    plan_beside(plan);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     plan_sizes(plan);
     return MF_OK;
@@ -210,7 +234,7 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
         memory += 2 * data->row_bytes;
     }
     if (data->tiles > 1 && !data->split) {
-        lay_out_states(job->plan, memory, 1, &w->states);
+        lay_out_states(job->plan, memory, data->beside ? data->beside : 1, &w->states);
         memory += data->states_bytes;
     }
     for (int p = 0; p < data->pass_count; p++) {
@@ -246,12 +270,29 @@ static void long_row(struct worker *w, int64_t o, int64_t i)
     mf_inner_join(w, &w->states, 0, i);
 }
 
+/* n outputs whose runs lie together, but for those that begin a new round of the last kept loop. */
+static void rows_beside(struct worker *w, int64_t first, int64_t n)
+{
+    const struct inner_plan *data = w->inner;
+    const struct nest *nest = data->pass[0].nest;
+    for (int64_t i = 0; i < n;) {
+        const int64_t left = nest->size[nest->kept - 1] - (first + i) % nest->size[nest->kept - 1];
+        const int64_t here = n - i < left ? n - i : left;
+        mf_inner_beside(w, first + i, here, i);
+        i += here;
+    }
+    for (int64_t i = 0; i < n; i++)
+        mf_inner_join(w, &w->states, i * data->tiles, i);
+}
+
 static void group_of_rows(struct worker *w, int64_t first, int64_t n)
 {
     const struct inner_plan *data = w->inner;
     if (data->windows)
         memset(w->counts, 0, sizeof w->counts);
-    if (data->tiles > 1)
+    if (data->beside)
+        rows_beside(w, first, n);
+    else if (data->tiles > 1)
         for (int64_t i = 0; i < n; i++)
             long_row(w, first + i, i);
     else
@@ -340,7 +381,9 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
     snprintf(text, size, "rows of %lld elements, %lld tile%s each; %d of %d reducers read memory themselves; %s",
              (long long)data->elements, (long long)data->tiles, data->tiles == 1 ? "" : "s", straight,
              plan->problem.program.reducer_count,
-             data->split ? "tiles shared by all threads" : "outputs shared by all threads");
+             data->split    ? "tiles shared by all threads"
+             : data->beside ? "outputs read beside each other and shared by all threads"
+                            : "outputs shared by all threads");
 }
 
 const struct solver mf_solver_inner = {

@@ -25,6 +25,7 @@ struct inner_plan {
     int64_t group;              /* outputs that are finished together, at most BLOCK */
     int64_t batch;              /* groups of one task */
     int split;                  /* few long rows: their tiles are the tasks */
+    int64_t beside, run_tiles;  /* outputs whose runs, of so many tiles, lie together and are read together; or 0 */
     int summary;                /* moments and sum, min or max of one operand, read once by one kernel */
     int windows;                /* some window may leave its tensor */
     size_t worker_bytes, finish_bytes, user_bytes, row_bytes, states_bytes;
@@ -58,8 +59,14 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
 /* As many whole tiles from flat position f on as the kernels can read from memory in one go, at most `most`, into
  * tile states t ...; returns their number, 0 where mf_inner_tile has to do it. */
 int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t);
+/* All tiles of `outputs` outputs from o on, whose runs lie together: run after run, in all of them. Their states are
+ * those of places i ... in the group. */
+void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i);
 /* Folds `tiles` tile states, the last of `last` elements, into results at index i. */
 void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i);
+
+/* Tiles that are folded at once. */
+enum { TILES_AT_ONCE = 16 };
 
 /* Bytes of one tile's state. */
 size_t mf_inner_state_size(const struct reducer *reducer);

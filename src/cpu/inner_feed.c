@@ -293,9 +293,10 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
     }
 }
 
-/* Whole tiles, TILES_AT_ONCE at most, of all reducers of a summary or of the only one, into tile states t ... */
-enum { TILES_AT_ONCE = 16 };
-static void fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t e, int64_t t)
+/* Whole tiles, TILES_AT_ONCE at most, of all reducers of a summary or of the only one. Tile k is tile t + k % run of
+ * the output `first` + k / run in the group. */
+static void fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t t, int64_t run,
+                       int64_t first)
 {
     const struct program *program = &w->plan->problem.program;
     union value results[MAX_REDUCERS][2][TILES_AT_ONCE];
@@ -310,9 +311,25 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
     for (int r = 0; r < program->reducer_count; r++) {
         const size_t size = mf_cls_size(program->reducer[r].cls);
         const size_t second = program->reducer[r].kind == RED_ARG ? 8 : size;
-        for (int64_t k = 0; k < tiles; k++)
-            keep_state(w, r, TILE, e + k * TILE, t + k, (char *)results[r][0] + (size_t)k * size,
-                       (char *)results[r][1] + (size_t)k * second);
+        for (int64_t k = 0; k < tiles; k++) {
+            const int64_t tile = t + k % run;
+            keep_state(w, r, TILE, tile * TILE, (first + k / run) * w->inner->tiles + tile,
+                       (char *)results[r][0] + (size_t)k * size, (char *)results[r][1] + (size_t)k * second);
+        }
+    }
+}
+
+void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
+{
+    const struct inner_plan *data = w->inner;
+    int operand, from = memory_type(w, 0, &operand);
+    const struct walk *walk = &data->pass[0].block.walk[operand];
+    const int item = mf_dtypes[w->plan->problem.in_type[operand]].size;
+    for (int64_t t = 0; t < data->tiles; t += data->run_tiles) {
+        const int64_t at = mf_walk_offset(walk, o * data->elements + t * TILE);
+        const struct source source = {(const char *)((uintptr_t)w->pointers->in[operand] + (uintptr_t)(at * item)),
+                                      TILE, item};
+        fold_tiles(w, &source, from, outputs * data->run_tiles, t, data->run_tiles, i);
     }
 }
 
@@ -332,7 +349,8 @@ int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
         return tiles;
     }
     tiles = tiles < TILES_AT_ONCE ? tiles : TILES_AT_ONCE;
-    fold_tiles(w, &source, from, tiles, f % w->inner->elements, t);
+    const int64_t tile = f % w->inner->elements / TILE;
+    fold_tiles(w, &source, from, tiles, tile, tiles, (t - tile) / w->inner->tiles);
     return tiles;
 }
 

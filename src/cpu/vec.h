@@ -77,34 +77,49 @@ MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_
         ahead(next, i + distance - n, bytes);
 }
 
-/* FAR_BYTES of data after element i of a row is a place i < edge ? near : far bytes away. What lies `soon` bytes away
- * is fetched once more, into the nearest cache: a kernel with more to compute than one operation an element has no time
- * to wait for the second one either. 0: what lies there may be between two rows. */
+/* `bytes` of data after element i of a row is a place i < edge ? near : far bytes away. */
+struct place {
+    int64_t near, far, edge;
+};
+
+/* Where what is read next lies: FAR_BYTES later, for the second cache; SOON_BYTES later, for the nearest one: a kernel
+ * with more to compute than one operation an element has no time to wait for the second one either. */
 enum { FAR_BYTES = 8192, SOON_BYTES = 2048 };
 struct ahead {
-    int64_t near, far, edge, soon;
+    struct place far, soon;
 };
+
+static inline struct place place_after(int64_t bytes, int64_t n, int64_t gap, int size)
+{
+    const int64_t later = bytes / size, rows = later / n;
+    return (struct place){bytes + rows * gap, bytes + (rows + 1) * gap, n - later % n};
+}
 
 /* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. */
 static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 {
-    const int64_t later = FAR_BYTES / size, rows = later / n, gap = (pitch - n) * size;
-    const int64_t soon = pitch == n || n * size > 4 * SOON_BYTES ? SOON_BYTES : 0;
-    return (struct ahead){FAR_BYTES + rows * gap, FAR_BYTES + (rows + 1) * gap, n - later % n, soon};
+    const int64_t gap = (pitch - n) * size;
+    return (struct ahead){place_after(FAR_BYTES, n, gap, size), place_after(SOON_BYTES, n, gap, size)};
+}
+
+/* The same for n elements that lie together, and others a gap of bytes after them. */
+static inline struct ahead ahead_of_stream(int64_t n, int64_t gap, int size)
+{
+    return (struct ahead){{FAR_BYTES, FAR_BYTES + gap, n - FAR_BYTES / size},
+                          {SOON_BYTES, SOON_BYTES + gap, n - SOON_BYTES / size}};
 }
 
 /* The same for data without an end. */
 static inline struct ahead ahead_in_stream(void)
 {
-    return (struct ahead){FAR_BYTES, FAR_BYTES, 0, SOON_BYTES};
+    return (struct ahead){{FAR_BYTES, FAR_BYTES, 0}, {SOON_BYTES, SOON_BYTES, 0}};
 }
 
 /* Fetches what is read after `bytes` bytes at p, which belong to element i of a row. */
 MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
 {
-    ahead(p, i < next->edge ? next->near : next->far, bytes);
-    if (next->soon)
-        fetch_soon(p, next->soon, bytes);
+    ahead(p, i < next->far.edge ? next->far.near : next->far.far, bytes);
+    fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
 }
 
 #define NAME i8
