@@ -74,15 +74,31 @@ static int64_t strip_length(const struct problem *problem, int64_t n, int64_t co
     return p;
 }
 
+/* How many runs of STRIP_COLUMNS of all columns, a power of two, lie together and make one strip. */
+static int64_t runs_in_strip(const struct mf_plan *plan, int64_t run, int64_t columns)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    const int loop = nest->kept + nest->reduced - 2;
+    int64_t runs = 1;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (nest->in[problem->program.map.node[problem->program.reducer[r].arg[0]].index][loop] != columns * run)
+            return 1;
+    while (2 * runs * run <= LANES && 2 * runs * run * columns <= STRIP_ELEMENTS && nest->size[loop] % (2 * runs) == 0)
+        runs *= 2;
+    return runs;
+}
+
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
-static int choose_strip(const struct mf_plan *plan, int64_t *strip, enum strip *layout)
+static int choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout)
 {
     const struct nest *nest = nest_of(plan);
     int64_t columns = nest->size[nest->kept - 1], run = nest->size[nest->kept + nest->reduced - 1];
     *strip = 1;
     *layout = STRIP_ROWS;
     if (all_have_strides(plan, run, 1, 1) && nest->reduced > 1 && run <= LANES && (run & (run - 1)) == 0) {
-        *strip = run;
+        *strip = run * runs_in_strip(plan, run, columns);
+        *inside = run;
         *layout = STRIP_COLUMNS;
         return 1;
     }
@@ -121,7 +137,7 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = nest_of(plan);
-    int64_t strip;
+    int64_t strip, inside;
     enum strip layout;
     if (!problem->program.reducer_count || !problem->reduced_total || nest->window_count || !nest->kept ||
         !nest->reduced)
@@ -129,7 +145,7 @@ static int applicable(const struct mf_plan *plan)
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_USER)
             return 0;
-    return same_element_order(problem) && choose_strip(plan, &strip, &layout) &&
+    return same_element_order(problem) && choose_strip(plan, &strip, &inside, &layout) &&
            (layout == STRIP_COLUMNS || columns_are_fastest(plan));
 }
 
@@ -295,7 +311,7 @@ static mf_status make(struct mf_plan *plan)
         return MF_ERROR_MEMORY;
     data->elements = problem->reduced_total;
     data->tiles = (data->elements + TILE - 1) / TILE;
-    choose_strip(plan, &data->strip, &data->layout);
+    choose_strip(plan, &data->strip, &data->inside, &data->layout);
     plan_arguments(plan);
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;

@@ -7,8 +7,8 @@
 /* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once. */
 enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LANES, PIECE_BYTES = 32 << 10, FEW_ROWS = 8 };
 
-/* How a strip lies in memory: P consecutive elements of each of W columns. */
-enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [W][P] */ };
+/* How a strip lies in memory: P consecutive elements of each of W columns; or I of each, then the next I, P in all. */
+enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [P/I][W][I] */ };
 
 struct outer_plan {
     struct finish_plan finish;
@@ -32,6 +32,7 @@ struct outer_plan {
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
     int64_t batch;                      /* blocks of one task, neighbours */
     int64_t strip;                      /* P, a power of two up to 128 */
+    int64_t inside; /* I, of STRIP_COLUMNS */
     enum strip layout;
     int split;           /* few outputs: tiles are the tasks */
     int64_t split_tiles; /* so many of them at a time */

@@ -271,21 +271,20 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
 static void join_strip(struct columns *c, int64_t count)
 {
     const struct outer_plan *outer = c->outer;
+    const int64_t inside = outer->layout == STRIP_COLUMNS ? outer->inside : 1, row = c->width * inside;
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         const struct reducer *reducer = &c->plan->problem.program.reducer[r];
         char **strip = c->buffer[r][0];
-        if (outer->layout == STRIP_COLUMNS) {
-            c->kernels->fold[reducer->fold][reducer->cls].rows(c->buffer[r][1][0], strip[0], c->width, outer->strip,
-                                                               outer->strip);
-            memcpy(strip[0], c->buffer[r][1][0], (size_t)c->width * value_size(c, r));
-            continue;
-        }
         int64_t lanes = count;
-        for (int64_t half = outer->strip / 2; half; half /= 2, lanes *= 2) {
-            size_t shift = (size_t)(half * c->width) * value_size(c, r);
+        for (int64_t half = outer->strip / inside / 2; half; half /= 2, lanes *= 2) {
+            size_t shift = (size_t)(half * row) * value_size(c, r);
             char *upper[2] = {strip[0] + shift, strip[1] + shift};
-            merge(c, strip, upper, r, lanes, lanes, half * c->width);
+            merge(c, strip, upper, r, lanes, lanes, half * row);
+        }
+        if (inside > 1) {
+            c->kernels->fold[reducer->fold][reducer->cls].rows(c->buffer[r][1][0], strip[0], c->width, inside, inside);
+            memcpy(strip[0], c->buffer[r][1][0], (size_t)c->width * value_size(c, r));
         }
     }
 }
