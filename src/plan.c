@@ -12,7 +12,7 @@ const struct solver *const mf_solvers[] = {
     &mf_solver_outer, &mf_solver_inner, &mf_solver_reference, NULL,
 };
 const struct solver *const mf_solvers_by_name[] = {&mf_solver_log_certified, &mf_solver_log_fast, &mf_solver_log_exact,
-                                                   &mf_solver_log_running, NULL};
+                                                   &mf_solver_log_running,   &mf_solver_openblas, NULL};
 
 /* Whether the device reads memory of this DLPack device type: the processor its own and what a GPU shares with it
  * (CUDA's and ROCm's host memory, CUDA's managed memory), CUDA its own and those two. 0 is what a DLTensor has whose

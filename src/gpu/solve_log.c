@@ -201,21 +201,20 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
     }
     g->cublas = log->cublas;
     g->halves = log->halves;
-    g->great = (struct gemm){type,
-                             type,
-                             log->halves,
-                             columns,
-                             rows,
-                             terms,
-                             batch_of(plan, log),
-                             0,
-                             1,
-                             y_pitch,
-                             x_pitch,
-                             columns,
-                             copies * terms * y_pitch,
-                             copies * terms * x_pitch,
-                             rows * columns};
+    g->great = (struct gemm){.in = type,
+                             .out = type,
+                             .tensor_floats = log->halves,
+                             .m = columns,
+                             .n = rows,
+                             .k = terms,
+                             .batch = batch_of(plan, log),
+                             .b_transposed = 1,
+                             .a_pitch = y_pitch,
+                             .b_pitch = x_pitch,
+                             .c_pitch = columns,
+                             .a_step = copies * terms * y_pitch,
+                             .b_step = copies * terms * x_pitch,
+                             .c_step = rows * columns};
     g->small = g->great;
     g->small.k = 2 * terms;
     g->x = log->room.powers[0];
