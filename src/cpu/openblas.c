@@ -82,12 +82,13 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     for (int64_t i = 0; i < g->batch; i++) {
         const int64_t a = i * g->a_step, b = i * g->b_step, c = i * g->c_step;
         const void *const x = pointers->in[g->a], *const y = pointers->in[g->b];
+        void *const z = pointers->out[0];
         if (g->in == DT_f32)
             library.sgemm(BY_COLUMNS, a_form, b_form, m, n, k, 1, (const float *)x + a, a_pitch, (const float *)y + b,
-                          b_pitch, 0, (float *)pointers->out[0] + c, c_pitch);
+                          b_pitch, 0, (float *)z + c, c_pitch);
         else
             library.dgemm(BY_COLUMNS, a_form, b_form, m, n, k, 1, (const double *)x + a, a_pitch, (const double *)y + b,
-                          b_pitch, 0, (double *)pointers->out[0] + c, c_pitch);
+                          b_pitch, 0, (double *)z + c, c_pitch);
     }
     pthread_rwlock_unlock(&lock);
     return MF_OK;

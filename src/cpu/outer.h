@@ -32,7 +32,7 @@ struct outer_plan {
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
     int64_t batch;                      /* blocks of one task, neighbours */
     int64_t strip;                      /* P, a power of two up to 128 */
-    int64_t inside; /* I, of STRIP_COLUMNS */
+    int64_t inside;                     /* I, of STRIP_COLUMNS */
     enum strip layout;
     int split;           /* few outputs: tiles are the tasks */
     int64_t split_tiles; /* so many of them at a time */
