@@ -15,10 +15,9 @@
 #include "tile.h"
 
 enum {
-    CHUNK = 64,      /* queries of a task, at most */
-    CHUNK_BITS = 6,  /* their number */
-    CACHE = 1 << 18, /* bytes of a packed segment, about */
-    PACK_UNITS = 16  /* of a packing task */
+    CHUNK = 1 << MATCH_CHUNK_BITS, /* queries of a task, at most */
+    CACHE = 1 << 18,               /* bytes of a packed segment, about */
+    PACK_UNITS = 16                /* of a packing task */
 };
 
 /* ---- instruction sets ---- */
@@ -67,7 +66,6 @@ static struct match_kernels kernels_of(const struct mf_device *device)
 struct work {
     const struct match *m;
     struct match_kernels k;
-    int shift;            /* bits of a vector's number in a segment */
     int segment;          /* rows of a segment, a multiple of MATCH_ROWS */
     int64_t chunk;        /* queries of a task */
     int64_t query_bytes;  /* of a prepared query, rounded up to whole cache lines */
@@ -150,9 +148,9 @@ static void insert(uint64_t *best, int keep, uint64_t key)
 /* The lanes' two least keys of one query and a segment that begins at row `first`. */
 static void merge_lanes(const struct work *w, const uint32_t *state, int64_t pair, int64_t first, uint64_t *best)
 {
-    const uint32_t none = UINT32_MAX >> w->shift, low = ((uint32_t)1 << w->shift) - 1;
+    const uint32_t none = UINT32_MAX >> w->k.shift, low = ((uint32_t)1 << w->k.shift) - 1;
     for (int i = 0; i < 2 * w->k.lanes; i++) {
-        const uint32_t distance = state[i] >> w->shift;
+        const uint32_t distance = state[i] >> w->k.shift;
         if (distance >= none || distance > best[w->m->keep - 1] >> 32)
             continue;
         const int64_t row = first + (int64_t)(state[i] & low) * w->k.lanes + i % w->k.lanes;
@@ -165,7 +163,7 @@ static void insert_below(const struct work *w, const uint32_t *distance, int row
                          uint64_t *best)
 {
     const int keep = w->m->keep;
-    const uint32_t none = UINT32_MAX >> w->shift;
+    const uint32_t none = UINT32_MAX >> w->k.shift;
     uint32_t limit = best[keep - 1] == MATCH_NONE ? none : (uint32_t)(best[keep - 1] >> 32);
     for (int r = 0; (r = w->k.next_below(distance, r, rows, limit)) < rows; r++) {
         insert(best, keep, match_key(distance[r], (uint32_t)position_of(w, pair, first + r)));
@@ -177,7 +175,7 @@ static void insert_below(const struct work *w, const uint32_t *distance, int row
 static void blank(const struct work *w, struct chunk *c, const int *number, int64_t first, int rows)
 {
     const struct match *m = w->m;
-    const uint32_t none = UINT32_MAX >> w->shift;
+    const uint32_t none = UINT32_MAX >> w->k.shift;
     const int64_t here = w->active[c->pair] - first;
     for (int q = 0; q < MATCH_QUERIES; q++) {
         uint32_t *distance = c->distance + q * MATCH_ROWS;
@@ -215,11 +213,11 @@ static void match_few(const struct work *w, struct chunk *c, const int *number, 
         for (int q = 0; q < count; q++) {
             const uint32_t *distance = c->distance + q * MATCH_ROWS;
             if (m->keep && two)
-                w->k.best_two(distance, rows, w->shift, (uint32_t)((r - begin) / w->k.lanes), state[q]);
+                w->k.best_two(distance, rows, (uint32_t)((r - begin) / w->k.lanes), state[q]);
             else if (m->keep)
                 insert_below(w, distance, rows, c->pair, r, c->best[number[q]]);
             if (m->columns)
-                w->k.columns(distance, rows, CHUNK_BITS, (uint32_t)number[q], c->least + (r - begin));
+                w->k.columns(distance, rows, (uint32_t)number[q], c->least + (r - begin));
         }
     }
     for (int q = 0; m->keep && two && q < count; q++)
@@ -229,11 +227,11 @@ static void match_few(const struct work *w, struct chunk *c, const int *number, 
 static void merge_columns(const struct work *w, const struct chunk *c, int64_t begin, int64_t end)
 {
     const struct match *m = w->m;
-    const uint32_t none = UINT32_MAX >> w->shift;
+    const uint32_t none = UINT32_MAX >> w->k.shift;
     uint64_t *columns = w->columns + c->worker * m->train_count + m->train_start[c->pair];
     const int64_t first = c->first - m->query_start[c->pair];
     for (int64_t r = begin; r < end; r++) {
-        const uint32_t distance = c->least[r - begin] >> CHUNK_BITS;
+        const uint32_t distance = c->least[r - begin] >> MATCH_CHUNK_BITS;
         const uint64_t key = match_key(distance, (uint32_t)(first + (c->least[r - begin] & (CHUNK - 1))));
         uint64_t *column = columns + position_of(w, c->pair, r);
         if (distance < none && key < *column)
@@ -383,8 +381,6 @@ static mf_status prepare(struct work *w)
 static void choose(struct work *w)
 {
     const struct match *m = w->m;
-    while (w->k.lanes << w->shift < MATCH_SEGMENT)
-        w->shift++;
     const int64_t fit = CACHE / (w->k.unit_bytes(m->words) / w->k.unit) / MATCH_ROWS * MATCH_ROWS;
     w->segment = fit < MATCH_ROWS ? MATCH_ROWS : fit > MATCH_SEGMENT ? MATCH_SEGMENT : (int)fit;
     w->query_bytes = (w->k.query_bytes(m->words) + 63) / 64 * 64;

@@ -8,14 +8,16 @@
 #include <stdint.h>
 
 enum {
-    MATCH_QUERIES = 4,   /* queries of a tile */
-    MATCH_ROWS = 256,    /* rows of a tile: a multiple of every unit */
-    MATCH_SEGMENT = 2048 /* rows that are numbered in the low bits of a 32-bit key */
+    MATCH_QUERIES = 4,    /* queries of a tile */
+    MATCH_ROWS = 256,     /* rows of a tile: a multiple of every unit */
+    MATCH_SEGMENT = 2048, /* rows that are numbered in the low bits of a 32-bit key */
+    MATCH_CHUNK_BITS = 6  /* of the number of a query among those that share the rows' keys */
 };
 
 struct match_kernels {
     const char *name;
     int lanes; /* rows a vector of distances has */
+    int shift; /* MATCH_SEGMENT = lanes << shift */
     int unit;  /* rows packed together, a multiple of lanes */
     int64_t (*unit_bytes)(int64_t words);
     int64_t (*query_bytes)(int64_t words);
@@ -27,9 +29,9 @@ struct match_kernels {
     void (*distances)(const void *const *queries, const void *units, int count, int64_t words, uint32_t *distance);
     /* For every lane the two least keys, distance << shift | number of the vector, `first` being that of the first;
      * state: lanes least ones, then lanes second ones. rows: a multiple of lanes. */
-    void (*best_two)(const uint32_t *distance, int rows, int shift, uint32_t first, uint32_t *state);
-    /* least[r] = min(least[r], distance[r] << shift | query). */
-    void (*columns)(const uint32_t *distance, int rows, int shift, uint32_t query, uint32_t *least);
+    void (*best_two)(const uint32_t *distance, int rows, uint32_t first, uint32_t *state);
+    /* least[r] = min(least[r], distance[r] << MATCH_CHUNK_BITS | query). */
+    void (*columns)(const uint32_t *distance, int rows, uint32_t query, uint32_t *least);
     /* The first r >= from with distance[r] < limit, or rows. */
     int (*next_below)(const uint32_t *distance, int from, int rows, uint32_t limit);
 };

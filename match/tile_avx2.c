@@ -7,9 +7,18 @@
 
 #include "tile.h"
 
-enum { LANES = 8, UNIT = 32, WORD = 8 /* half bytes */, DEEP = 7 /* words whose differences fit in a byte */ };
+enum {
+    LANES = 8,
+    WIDE = 32,        /* rows of a vector of half bytes */
+    VECTORS = 4,      /* of them beside each other, so that a table is read once for all */
+    UNIT = 128,       /* rows */
+    WORD = 8,         /* half bytes */
+    DEEP = 7,         /* words whose differences fit in a byte */
+    SPAN = 280 * DEEP /* words whose differences fit in 16 bits */
+};
 
 #define PICK_LANES LANES
+#define PICK_SHIFT 8
 #define pick_vec __m256i
 #define pick_load(p) _mm256_loadu_si256((const __m256i *)(p))
 #define pick_store(p, v) _mm256_storeu_si256((__m256i *)(p), v)
@@ -17,7 +26,7 @@ enum { LANES = 8, UNIT = 32, WORD = 8 /* half bytes */, DEEP = 7 /* words whose 
 #define pick_min(a, b) _mm256_min_epu32(a, b)
 #define pick_max(a, b) _mm256_max_epu32(a, b)
 #define pick_or(a, b) _mm256_or_si256(a, b)
-#define pick_shift(v, n) _mm256_sll_epi32(v, _mm_cvtsi32_si128(n))
+#define pick_shift(v, n) _mm256_slli_epi32(v, n)
 #define pick_any_below(v, limit) any_below(v, limit)
 static inline int any_below(__m256i v, uint32_t limit)
 {
@@ -35,7 +44,7 @@ static inline int any_below(__m256i v, uint32_t limit)
     {                  \
         D16(n), D16(n) \
     }
-static const _Alignas(32) char differences[16][UNIT] = {D32(0),  D32(1),  D32(2),  D32(3), D32(4),  D32(5),
+static const _Alignas(32) char differences[16][WIDE] = {D32(0),  D32(1),  D32(2),  D32(3), D32(4),  D32(5),
                                                         D32(6),  D32(7),  D32(8),  D32(9), D32(10), D32(11),
                                                         D32(12), D32(13), D32(14), D32(15)};
 
@@ -65,30 +74,36 @@ static inline __m256i words_of(const char *const *rows, int i, int64_t w)
                              word_of(high[0], w), word_of(high[1], w), word_of(high[2], w), word_of(high[3], w));
 }
 
-/* For each word: four vectors with one byte of all 32 rows, each as its low and its high halves. */
-static void pack(const char *const *rows, int64_t words, void *unit)
+/* Word w of 32 rows: four vectors with one byte of all of them, each as its low and its high halves. */
+static inline void pack_word(const char *const *rows, int64_t w, __m256i *to)
 {
     const __m256i bytes = _mm256_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15, 0, 4, 8, 12, 1, 5, 9,
                                            13, 2, 6, 10, 14, 3, 7, 11, 15);
     const __m256i half = _mm256_set1_epi8(15);
-    __m256i *to = unit;
-    for (int64_t w = 0; w < words; w++, to += WORD) {
-        __m256i v[4], t[4], b[4];
-        for (int i = 0; i < 4; i++)
-            v[i] = _mm256_shuffle_epi8(words_of(rows, i, w), bytes);
-        t[0] = _mm256_unpacklo_epi32(v[0], v[1]);
-        t[1] = _mm256_unpacklo_epi32(v[2], v[3]);
-        t[2] = _mm256_unpackhi_epi32(v[0], v[1]);
-        t[3] = _mm256_unpackhi_epi32(v[2], v[3]);
-        b[0] = _mm256_unpacklo_epi64(t[0], t[1]);
-        b[1] = _mm256_unpackhi_epi64(t[0], t[1]);
-        b[2] = _mm256_unpacklo_epi64(t[2], t[3]);
-        b[3] = _mm256_unpackhi_epi64(t[2], t[3]);
-        for (int i = 0; i < 4; i++) {
-            _mm256_store_si256(to + 2 * i, _mm256_and_si256(b[i], half));
-            _mm256_store_si256(to + 2 * i + 1, _mm256_and_si256(_mm256_srli_epi16(b[i], 4), half));
-        }
+    __m256i v[4], t[4], b[4];
+    for (int i = 0; i < 4; i++)
+        v[i] = _mm256_shuffle_epi8(words_of(rows, i, w), bytes);
+    t[0] = _mm256_unpacklo_epi32(v[0], v[1]);
+    t[1] = _mm256_unpacklo_epi32(v[2], v[3]);
+    t[2] = _mm256_unpackhi_epi32(v[0], v[1]);
+    t[3] = _mm256_unpackhi_epi32(v[2], v[3]);
+    b[0] = _mm256_unpacklo_epi64(t[0], t[1]);
+    b[1] = _mm256_unpackhi_epi64(t[0], t[1]);
+    b[2] = _mm256_unpacklo_epi64(t[2], t[3]);
+    b[3] = _mm256_unpackhi_epi64(t[2], t[3]);
+    for (int i = 0; i < 4; i++) {
+        _mm256_store_si256(to + 2 * i * VECTORS, _mm256_and_si256(b[i], half));
+        _mm256_store_si256(to + (2 * i + 1) * VECTORS, _mm256_and_si256(_mm256_srli_epi16(b[i], 4), half));
     }
+}
+
+/* Half byte by half byte, VECTORS vectors of it. */
+static void pack(const char *const *rows, int64_t words, void *unit)
+{
+    __m256i *to = unit;
+    for (int64_t w = 0; w < words; w++)
+        for (int u = 0; u < VECTORS; u++)
+            pack_word(rows + u * WIDE, w, to + w * WORD * VECTORS + u);
 }
 
 /* Each half byte as the place of its table. */
@@ -97,8 +112,8 @@ static void prepare(const char *row, int64_t words, void *query)
     uint16_t *to = query;
     for (int64_t i = 0; i < 4 * words; i++) {
         const unsigned byte = (unsigned char)row[i];
-        to[2 * i] = (uint16_t)((byte & 15) * UNIT);
-        to[2 * i + 1] = (uint16_t)((byte >> 4) * UNIT);
+        to[2 * i] = (uint16_t)((byte & 15) * WIDE);
+        to[2 * i + 1] = (uint16_t)((byte >> 4) * WIDE);
     }
 }
 
@@ -133,70 +148,69 @@ static inline void put(struct wide sum, int is_first, uint32_t *distance)
     }
 }
 
-/* Counts of `halves` half bytes, at most DEEP words, for two queries and `units` units (a constant). */
-static inline __attribute__((always_inline)) void count(const uint16_t *const *place, const char *at, int64_t stride,
-                                                        int units, int64_t halves, __m256i (*sum)[4])
+/* The sums of `words` words, at most DEEP, for two queries. at: the unit's rows; sums begin at 0. */
+static inline __attribute__((always_inline)) void count(const uint16_t *const *place, const __m256i *at, int64_t words,
+                                                        __m256i (*sum)[VECTORS])
 {
-    for (int q = 0; q < PAIR; q++)
-        for (int u = 0; u < units; u++)
-            sum[q][u] = _mm256_setzero_si256();
-    for (int64_t i = 0; i < halves; i++)
-        for (int q = 0; q < PAIR; q++) {
-            const __m256i table = _mm256_load_si256((const __m256i *)((const char *)differences + place[q][i]));
-            for (int u = 0; u < units; u++) {
-                const __m256i rows = _mm256_load_si256((const __m256i *)(at + UNIT * i + u * stride));
-                sum[q][u] = _mm256_add_epi8(sum[q][u], _mm256_shuffle_epi8(table, rows));
+    __m256i s0[VECTORS], s1[VECTORS];
+    for (int u = 0; u < VECTORS; u++)
+        s0[u] = s1[u] = _mm256_setzero_si256();
+    const uint16_t *p0 = place[0], *p1 = place[1];
+    for (int64_t w = 0; w < words; w++, at += WORD * VECTORS, p0 += WORD, p1 += WORD) {
+#pragma GCC unroll 8
+        for (int i = 0; i < WORD; i++) {
+            const __m256i t0 = _mm256_load_si256((const __m256i *)((const char *)differences + p0[i])),
+                          t1 = _mm256_load_si256((const __m256i *)((const char *)differences + p1[i]));
+#pragma GCC unroll 4
+            for (int u = 0; u < VECTORS; u++) {
+                __m256i rows = _mm256_load_si256(at + i * VECTORS + u);
+                __asm__("" : "+x"(rows)); /* one load for both */
+                s0[u] = _mm256_add_epi8(s0[u], _mm256_shuffle_epi8(t0, rows));
+                s1[u] = _mm256_add_epi8(s1[u], _mm256_shuffle_epi8(t1, rows));
+                /* else they are added up in another order, which needs more registers than there are */
+                __asm__("" : "+x"(s0[u]), "+x"(s1[u]));
             }
         }
-}
-
-/* Two queries and `units` (1 or 4) units. Sums stay in 16 bits for SPAN words, whose bits they can hold. */
-static inline __attribute__((always_inline)) void few(const uint16_t *const *query, const char *at, int units,
-                                                      int64_t words, uint32_t *distance)
-{
-    enum { SPAN = 280 * DEEP };
-    __m256i sum[PAIR][4];
-    for (int64_t begin = 0; begin < words; begin += SPAN) {
-        const int64_t end = words - begin < SPAN ? words : begin + SPAN;
-        struct wide wide[PAIR][4];
-        memset(wide, 0, sizeof wide);
-        for (int64_t w = begin; w < end; w += DEEP) {
-            const int64_t now = end - w < DEEP ? end - w : DEEP;
-            const uint16_t *const place[PAIR] = {query[0] + w * WORD, query[1] + w * WORD};
-            count(place, at + w * WORD * UNIT, unit_bytes(words), units, now * WORD, sum);
-            for (int q = 0; q < PAIR; q++)
-                for (int u = 0; u < units; u++)
-                    widen(sum[q][u], &wide[q][u]);
-        }
-        for (int q = 0; q < PAIR; q++)
-            for (int u = 0; u < units; u++)
-                put(wide[q][u], begin == 0, distance + q * MATCH_ROWS + u * UNIT);
+    }
+    for (int u = 0; u < VECTORS; u++) {
+        sum[0][u] = s0[u];
+        sum[1][u] = s1[u];
     }
 }
 
-static inline __attribute__((always_inline)) void all(const void *const *queries, const char *at, int count_units,
-                                                      int64_t words, uint32_t *distance)
+/* Two queries and a unit. */
+static inline __attribute__((always_inline)) void few(const uint16_t *const *query, const __m256i *at, int64_t words,
+                                                      uint32_t *distance)
 {
-    for (int q = 0; q < MATCH_QUERIES; q += PAIR) {
-        const uint16_t *const two[PAIR] = {queries[q], queries[q + 1]};
-        int u = 0;
-        for (; u + 4 <= count_units; u += 4)
-            few(two, at + u * unit_bytes(words), 4, words, distance + q * MATCH_ROWS + u * UNIT);
-        for (; u < count_units; u++)
-            few(two, at + u * unit_bytes(words), 1, words, distance + q * MATCH_ROWS + u * UNIT);
+    __m256i sum[PAIR][VECTORS];
+    for (int64_t begin = 0; begin < words; begin += SPAN) {
+        const int64_t end = words - begin < SPAN ? words : begin + SPAN;
+        struct wide wide[PAIR][VECTORS];
+        memset(wide, 0, sizeof wide);
+        for (int64_t w = begin; w < end; w += DEEP) {
+            const uint16_t *const place[PAIR] = {query[0] + w * WORD, query[1] + w * WORD};
+            count(place, at + w * WORD * VECTORS, end - w < DEEP ? end - w : DEEP, sum);
+            for (int q = 0; q < PAIR; q++)
+                for (int u = 0; u < VECTORS; u++)
+                    widen(sum[q][u], &wide[q][u]);
+        }
+        for (int q = 0; q < PAIR; q++)
+            for (int u = 0; u < VECTORS; u++)
+                put(wide[q][u], begin == 0, distance + q * MATCH_ROWS + u * WIDE);
     }
 }
 
 static void distances(const void *const *queries, const void *units, int count_units, int64_t words, uint32_t *distance)
 {
-    if (words == 16)
-        all(queries, units, count_units, 16, distance);
-    else
-        all(queries, units, count_units, words, distance);
+    for (int u = 0; u < count_units; u++)
+        for (int q = 0; q < MATCH_QUERIES; q += PAIR) {
+            const uint16_t *const two[PAIR] = {queries[q], queries[q + 1]};
+            few(two, (const __m256i *)units + u * words * WORD * VECTORS, words, distance + q * MATCH_ROWS + u * UNIT);
+        }
 }
 
 void mf_match_kernels_avx2(struct match_kernels *k)
 {
-    *k = (struct match_kernels){"avx2",  LANES,     UNIT,     unit_bytes, query_bytes, pack,
-                                prepare, distances, best_two, columns,    next_below};
+    *k = (struct match_kernels){"avx2", LANES,   PICK_SHIFT, UNIT,     unit_bytes, query_bytes,
+                                pack,   prepare, distances,  best_two, columns,    next_below};
 }

@@ -8,6 +8,7 @@
 enum { LANES = 16, PAIR = 2 }; /* PAIR: units at once, so that a query's word is read once for both */
 
 #define PICK_LANES LANES
+#define PICK_SHIFT 7
 #define pick_vec __m512i
 #define pick_load(p) _mm512_loadu_si512(p)
 #define pick_store(p, v) _mm512_storeu_si512(p, v)
@@ -15,7 +16,7 @@ enum { LANES = 16, PAIR = 2 }; /* PAIR: units at once, so that a query's word is
 #define pick_min(a, b) _mm512_min_epu32(a, b)
 #define pick_max(a, b) _mm512_max_epu32(a, b)
 #define pick_or(a, b) _mm512_or_si512(a, b)
-#define pick_shift(v, n) _mm512_sll_epi32(v, _mm_cvtsi32_si128(n))
+#define pick_shift(v, n) _mm512_slli_epi32(v, n)
 #define pick_any_below(v, limit) _mm512_cmplt_epu32_mask(v, _mm512_set1_epi32((int)(limit)))
 #include "select.inc"
 
@@ -91,6 +92,7 @@ static void distances(const void *const *queries, const void *units, int count, 
 
 void mf_match_kernels_avx512(struct match_kernels *k)
 {
-    *k = (struct match_kernels){"avx512 vpopcntdq", LANES,    LANES,   unit_bytes, query_bytes, pack, prepare,
-                                distances,          best_two, columns, next_below};
+    *k = (struct match_kernels){"avx512 vpopcntdq", LANES,       PICK_SHIFT, LANES,
+                                unit_bytes,         query_bytes, pack,       prepare,
+                                distances,          best_two,    columns,    next_below};
 }

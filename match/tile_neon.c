@@ -8,6 +8,7 @@
 enum { LANES = 4, PAIR = 2, DEEP = 31 /* words whose counts fit in a byte */ };
 
 #define PICK_LANES LANES
+#define PICK_SHIFT 9
 #define pick_vec uint32x4_t
 #define pick_load(p) vld1q_u32(p)
 #define pick_store(p, v) vst1q_u32(p, v)
@@ -15,7 +16,7 @@ enum { LANES = 4, PAIR = 2, DEEP = 31 /* words whose counts fit in a byte */ };
 #define pick_min(a, b) vminq_u32(a, b)
 #define pick_max(a, b) vmaxq_u32(a, b)
 #define pick_or(a, b) vorrq_u32(a, b)
-#define pick_shift(v, n) vshlq_u32(v, vdupq_n_s32(n))
+#define pick_shift(v, n) vshlq_n_u32(v, n)
 #define pick_any_below(v, limit) (vminvq_u32(v) < (limit))
 #include "select.inc"
 
@@ -88,6 +89,6 @@ static void distances(const void *const *queries, const void *units, int count, 
 
 void mf_match_kernels_neon(struct match_kernels *k)
 {
-    *k = (struct match_kernels){"neon",  LANES,     LANES,    unit_bytes, query_bytes, pack,
-                                prepare, distances, best_two, columns,    next_below};
+    *k = (struct match_kernels){"neon", LANES,   PICK_SHIFT, LANES,    unit_bytes, query_bytes,
+                                pack,   prepare, distances,  best_two, columns,    next_below};
 }

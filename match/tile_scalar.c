@@ -5,6 +5,7 @@
 #include "tile.h"
 
 #define PICK_LANES 1
+#define PICK_SHIFT 11
 #define pick_vec uint32_t
 #define pick_load(p) (*(p))
 #define pick_store(p, v) (*(p) = (v))
@@ -74,6 +75,6 @@ static void distances(const void *const *queries, const void *units, int count, 
 
 void mf_match_kernels_scalar(struct match_kernels *k)
 {
-    *k = (struct match_kernels){"scalar", 1,         1,        row_bytes, row_bytes, pack,
-                                prepare,  distances, best_two, columns,   next_below};
+    *k = (struct match_kernels){"scalar", 1,       PICK_SHIFT, 1,        row_bytes, row_bytes,
+                                pack,     prepare, distances,  best_two, columns,   next_below};
 }
