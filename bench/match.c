@@ -1,6 +1,6 @@
 /* Speed of mf_match on the CPU: comparisons of two rows, in 10^9 a second; the median of 7 runs after a first one.
  *
- *   bench_match [queries [train]]        10,000 x 10,000
+ *   bench_match [isa [queries [train]]]        all of them, 10,000 x 10,000
  *
  * A line: instruction set, threads, bits of a row, neighbours, whether the nearest queries of train's rows are found
  * too, and the speed. bench/match_table.py makes a table of it, beside OpenCV's matcher. */
@@ -71,9 +71,9 @@ static void measure_all(const char *isa, int64_t q, int64_t t)
 int main(int argc, char **argv)
 {
     static const char *const isas[] = {"scalar", "avx2", "avx512", "neon"};
-    const int64_t q = argc > 1 ? atoll(argv[1]) : 10000, t = argc > 2 ? atoll(argv[2]) : 10000;
+    const int64_t q = argc > 2 ? atoll(argv[2]) : 10000, t = argc > 3 ? atoll(argv[3]) : 10000;
     if (q < 1 || t < 1 || q > 1 << 24 || t > 1 << 24) {
-        printf("usage: bench_match [queries [train]], each 1 to 2^24\n");
+        printf("usage: bench_match [isa [queries [train]]], rows 1 to 2^24\n");
         return 2;
     }
     queries = malloc((size_t)q * MOST_BITS / 8);
@@ -91,7 +91,8 @@ int main(int argc, char **argv)
         *(i < q * MOST_BITS / 64 ? &queries[i] : &train[i - q * MOST_BITS / 64]) = x;
     }
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
-        measure_all(isas[i], q, t);
+        if (argc < 2 || !strcmp(argv[1], isas[i]) || !strcmp(argv[1], "all"))
+            measure_all(isas[i], q, t);
     free(queries);
     free(train);
     free(indices);
