@@ -2,7 +2,6 @@
 #include "match.h"
 
 #include "expr.h"
-#include "gpu/gpu.h"
 
 enum { TENSORS = 10, FIRST_OUTPUT = 5 };
 
@@ -316,4 +315,13 @@ mf_status mf_match_workspace(mf_device *device, const mf_match_input *input, con
     *bytes = 0;
     MF_TRY(check(device, input, output, options, &m, list));
     return device->api ? mf_match_gpu_workspace(&m, bytes) : MF_OK;
+}
+
+mf_status mf_match_compile(mf_device *device, const mf_match_input *input, const mf_match_output *output,
+                           const mf_match_options *options, struct gpu_usage *usage)
+{
+    struct match m;
+    struct tensor list[TENSORS];
+    MF_TRY(check(device, input, output, options, &m, list));
+    return mf_match_gpu_compile(&m, usage);
 }

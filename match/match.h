@@ -4,6 +4,7 @@
 
 #include <modefold_match.h>
 
+#include "gpu/gpu.h"
 #include "plan.h"
 
 /* One tensor: where element 0 is, and the bytes from row to row. data null: not there. */
@@ -42,6 +43,11 @@ static inline uint64_t match_key(uint32_t distance, uint32_t index)
 
 mf_status mf_match_on_cpu(const struct match *match);
 mf_status mf_match_on_gpu(const struct match *match, void *workspace, int64_t bytes, void *stream);
+/* Compiles what the call would launch, and says the most registers and stack of a kernel and the spills of all. */
+mf_status mf_match_gpu_compile(const struct match *match, struct gpu_usage *usage);
+/* The same of a call as mf_match gets it, for tests. */
+mf_status mf_match_compile(mf_device *device, const mf_match_input *input, const mf_match_output *output,
+                           const mf_match_options *options, struct gpu_usage *usage);
 mf_status mf_match_gpu_workspace(const struct match *match, int64_t *bytes);
 
 #endif
