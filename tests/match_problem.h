@@ -27,7 +27,7 @@ void match_problem_make(uint64_t seed, int small, struct match_problem *p);
 void match_problem_free(struct match_problem *p);
 /* What the outputs have to be, by a double loop. */
 void match_problem_solve(struct match_problem *p);
-/* Runs it on the device and compares: 0, or 1 with a sentence. With a workspace, if the device wants one, on odd seeds. */
+/* Runs it on the device and compares: 0, or 1 with a sentence. On odd seeds with a workspace, if one is wanted. */
 int match_problem_run(struct match_problem *p, mf_device *device, char *error, int error_size);
 
 #endif

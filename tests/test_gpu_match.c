@@ -52,6 +52,113 @@ static void test_random(const char *name)
     mf_device_close(device);
 }
 
+/* ---- errors ---- */
+
+/* Ten queries and rows of so many words on the device. */
+static struct call {
+    void *memory[3];
+    int64_t shape[2], strides[2], out_shape[2];
+    DLTensor queries, train, indices;
+    mf_match_input in;
+    mf_match_output out;
+    mf_match_options options;
+} c;
+
+static void make_call(int64_t words)
+{
+    c.shape[0] = c.out_shape[0] = 10;
+    c.shape[1] = c.strides[0] = words;
+    c.strides[1] = 1;
+    c.out_shape[1] = 2;
+    c.queries = mf_tensor(c.memory[0], MF_U32, 2, c.shape);
+    c.train = mf_tensor(c.memory[1], MF_U32, 2, c.shape);
+    c.indices = mf_tensor(c.memory[2], MF_I32, 2, c.out_shape);
+    c.queries.device.device_type = c.train.device.device_type = c.indices.device.device_type = kDLOpenCL;
+    c.in = (mf_match_input){.queries = &c.queries, .train = &c.train};
+    c.out = (mf_match_output){.indices = &c.indices};
+    c.options = (mf_match_options){0};
+}
+
+static void fails(mf_device *device, mf_status status, const char *part, int line)
+{
+    const mf_status got = mf_match(device, &c.in, &c.out, &c.options, NULL);
+    check_at(got == status && strstr(mf_error(), part), __FILE__, line, "%s says \"%s\", not %s with \"%s\"",
+             mf_status_name(got), mf_error(), mf_status_name(status), part);
+    make_call(16);
+}
+#define FAILS(status, part) fails(device, status, part, __LINE__)
+
+static void test_errors(void)
+{
+    mf_device *device;
+    int64_t bytes = 0;
+    if (mf_device_open("opencl:0", &device) != MF_OK) {
+        check_skip("errors of opencl:0", mf_error());
+        return;
+    }
+    for (int i = 0; i < 3; i++)
+        CHECK(mf_memory_create(device, 10 * 64 * 4, &c.memory[i]) == MF_OK);
+    make_call(16);
+    CHECK(mf_match(device, &c.in, &c.out, NULL, NULL) == MF_OK);
+    CHECK(mf_match_workspace(device, &c.in, &c.out, NULL, &bytes) == MF_OK && bytes >= 10 * 2 * 8);
+    c.options.solver = "sorting";
+    FAILS(MF_ERROR_ARGUMENT, "there is no solver \"sorting\"");
+    make_call(9);
+    c.options.solver = "multi";
+    FAILS(MF_ERROR_UNSUPPORTED, "solver multi does not do rows of 288 bits");
+    c.out_shape[1] = 3;
+    c.options.solver = "tensor";
+    FAILS(MF_ERROR_UNSUPPORTED, "solver tensor does not do rows of 512 bits with 3 neighbours");
+    c.options.workspace = c.memory[1];
+    c.options.workspace_bytes = bytes - 1;
+    FAILS(MF_ERROR_ARGUMENT, "255 bytes and 256 are needed");
+    c.queries.dtype = c.train.dtype = mf_dtype(MF_U8);
+    c.queries.strides = c.strides;
+    c.strides[0] = 17;
+    FAILS(MF_ERROR_ARGUMENT, "17 apart; a GPU wants multiples of 4");
+    c.train.byte_offset = 2;
+    FAILS(MF_ERROR_ARGUMENT, "begin at byte 2");
+    c.indices.device.device_type = kDLCPU;
+    FAILS(MF_ERROR_UNSUPPORTED, "indices is in the memory of DLPack device type 1, not of opencl:0");
+    c.queries.data = NULL;
+    FAILS(MF_ERROR_ARGUMENT, "the data of queries are null");
+    c.indices.data = c.memory[0];
+    FAILS(MF_ERROR_OVERLAP, "indices overlaps queries");
+    for (int i = 0; i < 3; i++)
+        mf_memory_destroy(device, c.memory[i]);
+    mf_device_close(device);
+}
+
+/* A device of its own, whose kernels are not compiled yet, and this many allocations in the call. */
+static mf_status call_with(int allocations)
+{
+    mf_device *device;
+    if (mf_device_open("opencl:0", &device) != MF_OK)
+        return MF_ERROR_DEVICE;
+    for (int i = 0; i < 3; i++)
+        CHECK(mf_memory_create(device, 10 * 64 * 4, &c.memory[i]) == MF_OK);
+    make_call(16);
+    mf_alloc_budget = allocations;
+    const mf_status status = mf_match(device, &c.in, &c.out, NULL, NULL);
+    mf_alloc_budget = -1;
+    for (int i = 0; i < 3; i++)
+        mf_memory_destroy(device, c.memory[i]);
+    mf_device_close(device);
+    return status;
+}
+
+static void test_memory(void)
+{
+    mf_status status = MF_ERROR_MEMORY;
+    int allocations = 0;
+    while (status == MF_ERROR_MEMORY && allocations < 200)
+        status = call_with(allocations++);
+    if (status == MF_ERROR_DEVICE)
+        check_skip("allocations that fail on opencl:0", mf_error());
+    else
+        CHECK_MSG(status == MF_OK && allocations > 3, "with %d allocations: %s", allocations, mf_error());
+}
+
 /* ---- CUDA's compiler ---- */
 
 static struct {
@@ -100,6 +207,8 @@ static void test_compile(int architecture)
 int main(void)
 {
     gpu_test_environment("off");
+    test_errors();
+    test_memory();
     test_compile(80);
     test_compile(90);
     test_random("opencl:0");
