@@ -25,7 +25,7 @@ enum {
 #ifdef MF_HAVE_X86
 static int has_popcount(void)
 {
-    return __builtin_cpu_supports("avx512vpopcntdq");
+    return __builtin_cpu_supports("avx512vpopcntdq") && __builtin_cpu_supports("avx512vbmi2");
 }
 #endif
 static int always(void)
@@ -131,8 +131,8 @@ struct chunk {
     int worker;
     int number[CHUNK + MATCH_QUERIES]; /* the active queries in it, and room to fill up */
     uint64_t best[CHUNK][MF_MATCH_MAX_K];
-    uint32_t distance[MATCH_QUERIES * MATCH_ROWS];
-    uint32_t least[MATCH_SEGMENT]; /* keys of the segment's rows: distance, then number in the chunk */
+    _Alignas(64) uint32_t distance[MATCH_QUERIES * MATCH_ROWS];
+    _Alignas(64) uint32_t least[MATCH_SEGMENT]; /* keys of the segment's rows: distance, then number in the chunk */
 };
 
 static void insert(uint64_t *best, int keep, uint64_t key)
@@ -196,7 +196,7 @@ static void match_few(const struct work *w, struct chunk *c, const int *number, 
     const struct match *m = w->m;
     const int two = m->keep <= 2;
     const void *query[MATCH_QUERIES];
-    uint32_t state[MATCH_QUERIES][32];
+    _Alignas(64) uint32_t state[MATCH_QUERIES][32];
     memset(state, 0xff, sizeof state);
     for (int q = 0; q < MATCH_QUERIES; q++) {
         char *to = w->prepared + (c->worker * MATCH_QUERIES + q) * w->query_bytes;

@@ -22,11 +22,11 @@ enum {
 #define pick_vec __m256i
 #define pick_load(p) _mm256_loadu_si256((const __m256i *)(p))
 #define pick_store(p, v) _mm256_storeu_si256((__m256i *)(p), v)
-#define pick_set(x) _mm256_set1_epi32((int)(x))
+#define pick_number(x, n) _mm256_set1_epi32((int)(x))
 #define pick_min(a, b) _mm256_min_epu32(a, b)
 #define pick_max(a, b) _mm256_max_epu32(a, b)
-#define pick_or(a, b) _mm256_or_si256(a, b)
-#define pick_shift(v, n) _mm256_slli_epi32(v, n)
+#define pick_add(a, b) _mm256_add_epi32(a, b)
+#define pick_key(v, number, n) _mm256_or_si256(_mm256_slli_epi32(v, n), number)
 #define pick_any_below(v, limit) any_below(v, limit)
 static inline int any_below(__m256i v, uint32_t limit)
 {

@@ -1,4 +1,4 @@
-/* Matching with AVX-512 VPOPCNTDQ: 16 rows beside each other, word by word. Three operations (exclusive or, count, add)
+/* Matching with AVX-512 VPOPCNTDQ and VBMI2: 16 rows beside each other, word by word. Three operations (exclusive or, count, add)
  * for 16 words, on two ports: 1.5 cycles for a comparison of 512 bits; a tenth more for the two nearest. */
 #include <immintrin.h>
 #include <string.h>
@@ -12,11 +12,11 @@ enum { LANES = 16, PAIR = 2 }; /* PAIR: units at once, so that a query's word is
 #define pick_vec __m512i
 #define pick_load(p) _mm512_loadu_si512(p)
 #define pick_store(p, v) _mm512_storeu_si512(p, v)
-#define pick_set(x) _mm512_set1_epi32((int)(x))
+#define pick_number(x, n) _mm512_set1_epi32((int)((x) << (32 - (n))))
 #define pick_min(a, b) _mm512_min_epu32(a, b)
 #define pick_max(a, b) _mm512_max_epu32(a, b)
-#define pick_or(a, b) _mm512_or_si512(a, b)
-#define pick_shift(v, n) _mm512_slli_epi32(v, n)
+#define pick_add(a, b) _mm512_add_epi32(a, b)
+#define pick_key(v, number, n) _mm512_shldi_epi32(v, number, n)
 #define pick_any_below(v, limit) _mm512_cmplt_epu32_mask(v, _mm512_set1_epi32((int)(limit)))
 #include "select.inc"
 

@@ -12,11 +12,11 @@ enum { LANES = 4, PAIR = 2, DEEP = 31 /* words whose counts fit in a byte */ };
 #define pick_vec uint32x4_t
 #define pick_load(p) vld1q_u32(p)
 #define pick_store(p, v) vst1q_u32(p, v)
-#define pick_set(x) vdupq_n_u32(x)
+#define pick_number(x, n) vdupq_n_u32(x)
 #define pick_min(a, b) vminq_u32(a, b)
 #define pick_max(a, b) vmaxq_u32(a, b)
-#define pick_or(a, b) vorrq_u32(a, b)
-#define pick_shift(v, n) vshlq_n_u32(v, n)
+#define pick_add(a, b) vaddq_u32(a, b)
+#define pick_key(v, number, n) vorrq_u32(vshlq_n_u32(v, n), number)
 #define pick_any_below(v, limit) (vminvq_u32(v) < (limit))
 #include "select.inc"
 

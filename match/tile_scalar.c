@@ -9,11 +9,11 @@
 #define pick_vec uint32_t
 #define pick_load(p) (*(p))
 #define pick_store(p, v) (*(p) = (v))
-#define pick_set(x) (x)
+#define pick_number(x, n) (uint32_t)(x)
 #define pick_min(a, b) ((a) < (b) ? (a) : (b))
 #define pick_max(a, b) ((a) > (b) ? (a) : (b))
-#define pick_or(a, b) ((a) | (b))
-#define pick_shift(v, n) ((v) << (n))
+#define pick_add(a, b) ((a) + (b))
+#define pick_key(v, number, n) ((v) << (n) | (number))
 #define pick_any_below(v, limit) ((v) < (limit))
 #include "select.inc"
 
