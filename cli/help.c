@@ -20,6 +20,7 @@ static const char general[] =
     "  demo     ten folds of large arrays, each checked against plain loops\n"
     "  info     what this build has: types, reducers, maps, solvers, instruction sets, GPUs\n"
     "  warm     compiles kernels for CUDA devices that are elsewhere\n"
+    "  match    finds the nearest rows of bit strings (.npy) by Hamming distance\n"
     "\n"
     "  modefold SUBCOMMAND --help    examples and options of a subcommand\n"
     "  modefold --version\n"
@@ -151,10 +152,33 @@ static const char warm[] =
     "(MODEFOLD_CACHE, else ~/.cache/modefold): a line for each, then a count. A kernel serves folds of other\n"
     "sizes too. Exit status 1 if one does not compile.\n";
 
+static const char match[] =
+    "modefold match QUERIES TRAIN [options]\n"
+    "\n"
+    "  modefold match q.npy t.npy                                   print query, nearest row, distance\n"
+    "  modefold match q.npy t.npy -o matches.npy --difference 25    where the second is 25 bits farther\n"
+    "  modefold match q.npy t.npy -o matches.npy --ratio 0.8 --cross-check\n"
+    "  modefold match q.npy t.npy --k 5 --indices i.npy --distances d.npy --device cuda:0\n"
+    "\n"
+    "  -o, --output FILE   i32 of matches x 3: query, row of TRAIN, distance; those that pass all tests\n"
+    "  --indices FILE      i32 of queries x K: the nearest rows, -1 where there are too few\n"
+    "  --distances FILE    i32 of queries x K: their distances, 2147483647 where there are too few\n"
+    "  --k K               how many nearest rows, 1 to 16 (2)\n"
+    "  --difference N      only where the second nearest row is at least N bits farther than the nearest\n"
+    "  --ratio R           only where the nearest is nearer than R times the second's distance\n"
+    "  --max-distance D    only where the nearest is at most D bits away\n"
+    "  --cross-check       only where the query is the nearest one of that row, too\n"
+    "  --query-mask FILE   bool or 8-bit, one for each query: 0 takes no part; --train-mask FILE for TRAIN\n"
+    "  --threads N         --device NAME   as for run; --solver NAME: popc, multi or tensor, on a GPU\n"
+    "  --json              counts, time and comparisons a second, as JSON\n"
+    "\n"
+    "Rows are of any integer type, a multiple of 32 bits. Of rows at one distance the first one is nearer.\n";
+
 static const struct {
     const char *name, *text;
 } texts[] = {
-    {"run", run}, {"plan", plan}, {"verify", verify}, {"bench", bench}, {"demo", demo}, {"info", info}, {"warm", warm},
+    {"run", run},   {"plan", plan}, {"verify", verify}, {"bench", bench},
+    {"demo", demo}, {"info", info}, {"warm", warm},     {"match", match},
 };
 
 const char *help_text(const char *name)

@@ -34,7 +34,7 @@ static const struct option_spec *find_option(const struct option_spec *specs, co
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     *value = equals ? equals + 1 : NULL;
     for (const struct option_spec *s = specs; s->name; s++)
-        if (strlen(s->name) == length && !memcmp(s->name, name, length) && (length == 1) == (dashes == 1))
+        if (strlen(s->name) == length && !memcmp(s->name, name, length) && (length == 1 || dashes == 2))
             return s;
     return NULL;
 }

@@ -20,7 +20,7 @@ struct option_list {
 };
 
 struct option_spec {
-    const char *name; /* without the dashes; one letter is -o, more are --name */
+    const char *name; /* without the dashes; one letter is -o or --o, more are --name */
     enum option_kind kind;
     void *to;
 };

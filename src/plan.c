@@ -14,10 +14,9 @@ const struct solver *const mf_solvers[] = {
 const struct solver *const mf_solvers_by_name[] = {&mf_solver_log_certified, &mf_solver_log_fast, &mf_solver_log_exact,
                                                    &mf_solver_log_running,   &mf_solver_openblas, NULL};
 
-/* Whether the device reads memory of this DLPack device type: the processor its own and what a GPU shares with it
- * (CUDA's and ROCm's host memory, CUDA's managed memory), CUDA its own and those two. 0 is what a DLTensor has whose
- * device was not set. */
-static int reads_memory(const struct mf_device *device, int memory)
+/* The processor reads its own memory and what a GPU shares with it (CUDA's and ROCm's host memory, CUDA's managed
+ * memory), CUDA its own and those two. 0 is what a DLTensor has whose device was not set. */
+int mf_device_reads(const struct mf_device *device, int memory)
 {
     enum { UNSET = 0, CPU = 1, CUDA = 2, CUDA_HOST = 3, ROCM_HOST = 11, CUDA_MANAGED = 13 };
     int own = mf_device_kind(device);
@@ -33,7 +32,7 @@ mf_status mf_tensor_type(const struct mf_device *device, const DLTensor *tensor,
 {
     DLDataType type = tensor->dtype;
     int t = mf_dtype_find(type), memory = mf_tensor_memory(tensor);
-    if (!reads_memory(device, memory))
+    if (!mf_device_reads(device, memory))
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s %d is in the memory of DLPack device type %d, not of %s", what, number,
                        memory, device->api ? device->name : "the CPU");
     if (t < 0)

@@ -27,6 +27,9 @@ struct mf_device {
     struct fold_cache *cache; /* recent plans of mf_fold */
 };
 
+/* Whether the device reads memory of this DLPack device type. */
+int mf_device_reads(const struct mf_device *device, int memory);
+
 /* Frees the operations that were defined. */
 void mf_operations_forget(mf_device *device);
 

@@ -364,7 +364,7 @@ static void test_verify_command(void)
 
 static void test_other(void)
 {
-    static const char *const names[] = {"run", "plan", "verify", "bench", "demo", "info", "warm"};
+    static const char *const names[] = {"run", "plan", "verify", "bench", "demo", "info", "warm", "match"};
     expect_part("info", "\nreducers      sum prod");
     expect_part("info --device cpu:1", "cpu: 1 thread");
     expect_error("info --device none", 1, "there is no device \"none\"");
@@ -471,6 +471,37 @@ static void test_warm(void)
     CHECK(run("warm --strict --arch sm_90 'i->i | a | a=f32[3]'") == 1 && strstr(err_text, "switches the cache off"));
 }
 
+static void test_match(void)
+{
+    static const uint32_t q[3] = {0, 1, 255}, t[4] = {1, 0, 7, 254};
+    static const unsigned char mask[4] = {0, 1, 1, 1};
+    static const float halves[2] = {0.5f, 0.5f};
+    write_npy("q.npy", 1, "<u4", 0, "3, 1", q, sizeof q);
+    write_npy("t.npy", 1, "<u4", 0, "4, 1", t, sizeof t);
+    write_npy("mask.npy", 1, "|b1", 0, "4,", mask, sizeof mask);
+    write_npy("halves.npy", 1, "<f4", 0, "2, 1", halves, sizeof halves);
+    expect("match q.npy t.npy", "[[0 1 0]\n [1 0 0]\n [2 3 1]]\n");
+    expect("match q.npy t.npy --train-mask mask.npy", "[[0 1 0]\n [1 1 1]\n [2 3 1]]\n");
+    expect("match q.npy t.npy --train-mask mask.npy --cross-check", "[[0 1 0]\n [2 3 1]]\n");
+    expect("match q.npy t.npy --difference 4", "[[2 3 1]]\n");
+    expect("match q.npy t.npy --max-distance 0 --threads 1", "[[0 1 0]\n [1 0 0]]\n");
+    expect("match q.npy t.npy --ratio 0.1", "[[0 1 0]\n [1 0 0]]\n");
+    expect("match q.npy t.npy -o m.npy --indices i.npy --distances d.npy --k 3", "");
+    expect("run 'ij->ij' a m.npy", "[[0 1 0]\n [1 0 0]\n [2 3 1]]\n");
+    expect("run 'ij->ij' a i.npy", "[[1 0 2]\n [0 1 2]\n [3 2 0]]\n");
+    expect("run 'ij->ij' a d.npy", "[[0 1 3]\n [0 1 2]\n [1 5 7]]\n");
+    expect_json("match q.npy t.npy --json", "\"matches\": 3");
+    expect_error("match q.npy", 2, "match needs QUERIES and TRAIN");
+    expect_error("match q.npy t.npy --k 17", 2, "--k takes 1 to 16, not 17");
+    expect_error("match q.npy none.npy", 1, "none.npy");
+    expect_error("match q.npy row.npy", 1, "row.npy has 1 dimensions and TRAIN wants 2");
+    expect_error("match q.npy halves.npy", 1, "train has DLPack type code 2");
+    expect_error("match q.npy t.npy --query-mask mask.npy", 1, "query_mask has size 4 and there are 3 queries");
+    expect_error("match q.npy t.npy --solver popc", 1, "the CPU has no choice");
+    expect_error("match q.npy t.npy --ratio 2", 1, "ratio 2");
+    expect_no_leftovers();
+}
+
 int main(void)
 {
     const char *temporary = getenv("TMPDIR");
@@ -495,6 +526,7 @@ int main(void)
     test_define();
     test_gpu();
     test_warm();
+    test_match();
     char line[300];
     snprintf(line, sizeof line, "rm -rf '%s'", folder);
     CHECK(chdir("/") == 0 && system(line) == 0);

@@ -32,8 +32,8 @@ static struct gpu_program *find_program(struct gpu_program *list, const char *te
     return list;
 }
 
-/* The kernel of this text. Two threads may compile the same one; the second's is dropped. */
-static mf_status get_kernel(struct mf_device *device, const char *text, const struct gpu_kernel **kernel)
+/* Two threads may compile the same one; the second's is dropped. */
+mf_status mf_gpu_kernel(struct mf_device *device, const char *text, const struct gpu_kernel **kernel)
 {
     pthread_mutex_lock(&device->lock);
     struct gpu_program *found = find_program(device->programs, text);
@@ -190,7 +190,7 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     assemble(&plan->problem, choice, gpu, in_memory, &text);
     mf_status status = text.failed || choice->macros.failed || choice->functions.failed
                            ? MF_ERROR_MEMORY
-                           : get_kernel(device, text.text, &gpu->kernel);
+                           : mf_gpu_kernel(device, text.text, &gpu->kernel);
     mf_free(text.text);
     MF_TRY(status);
     if (choice->workspace_bytes)

@@ -43,6 +43,9 @@ mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *poin
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);
 void mf_gpu_forget(struct mf_plan *plan);
 
+/* The kernel of this text (without its prelude), which the device keeps. */
+mf_status mf_gpu_kernel(struct mf_device *device, const char *text, const struct gpu_kernel **kernel);
+
 /* The device's kernels, which plans share: freed when it is closed. */
 void mf_gpu_discard_programs(struct mf_device *device);
 

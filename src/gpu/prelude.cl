@@ -76,6 +76,9 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)
+#define POPCOUNT(x) popcount((uint)(x))
+#define ATOMIC_LEAST(place, value) atomic_min((volatile __global uint *)(place), (uint)(value))
+#define ATOMIC_LEAST_SHARED(place, value) atomic_min((volatile __local uint *)(place), (uint)(value))
 #define COUNT_UP(counter) atomic_inc((volatile __global uint *)(counter))
 #define LOADED()
 #define UNROLL

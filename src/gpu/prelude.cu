@@ -139,6 +139,9 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define FENCE() __threadfence()
 #define MULHI(a, b) __umulhi(a, b)
 #define FRESH(place) __ldcg(&(place)) /* not from this multiprocessor's own cache */
+#define POPCOUNT(x) ((uint32_t)__popc(x))
+#define ATOMIC_LEAST(place, value) atomicMin((unsigned *)(place), (unsigned)(value))
+#define ATOMIC_LEAST_SHARED(place, value) atomicMin((unsigned *)(place), (unsigned)(value))
 #define COUNT_UP(counter) atomicAdd((unsigned *)(counter), 1u)
 /* Loads before it are not moved behind it, next to their use: they are to be in flight together. */
 #define LOADED() asm volatile("" ::: "memory")

@@ -10,6 +10,9 @@ extern const char mf_text_map_cl[], mf_text_staged_cl[], mf_text_rows_cl[], mf_t
     mf_text_ordered_cl[], mf_text_runs_cl[], mf_text_slide_cl[], mf_text_terms_cl[], mf_text_factor_cl[],
     mf_text_contract_cl[], mf_text_tile_cl[], mf_text_log_factor_cl[], mf_text_log_store_cl[], mf_text_log_pack_cl[],
     mf_text_log_product_cl[];
+extern const char mf_text_match_cl[], mf_text_match_popc_cl[], mf_text_match_multi_cl[], mf_text_match_tensor_cl[],
+    mf_text_match_mma_cu[], mf_text_match_mma_cl[], mf_text_match_count_cl[], mf_text_match_fill_cl[],
+    mf_text_match_columns_cl[], mf_text_match_join_cl[];                                            /* match/kernels */
 extern const char mf_text_elementary_h[], mf_text_convert_h[], mf_text_memory_h[], mf_text_ops_h[]; /* src/vocab */
 extern const char mf_text_ops_float_inc[], mf_text_ops_int_inc[];
 

@@ -1,5 +1,5 @@
 # fish completion for modefold
-set -l commands run plan verify bench demo info warm help
+set -l commands run plan verify bench demo info warm match help
 set -l types f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool
 set -l solvers pair map outer inner reference columns ordered rows tiles
 
@@ -11,20 +11,21 @@ complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a bench -d 
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a demo -d 'ten folds of large arrays, checked'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a info -d 'what this build has'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a warm -d 'compile kernels for CUDA devices elsewhere'
+complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a match -d 'nearest rows of bit strings'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -l version -d 'the version'
 complete -c modefold -l help -d 'examples and options'
 
 complete -c modefold -n '__fish_seen_subcommand_from run' -s o -l output -r -d 'where a result goes'
-complete -c modefold -n '__fish_seen_subcommand_from run bench' -l json -d 'as JSON'
+complete -c modefold -n '__fish_seen_subcommand_from run bench match' -l json -d 'as JSON'
 complete -c modefold -n '__fish_seen_subcommand_from run plan warm' -l set -x -d 'sizes of modes, x=SIZE,...'
 complete -c modefold -n '__fish_seen_subcommand_from run plan verify bench warm' -l define -x -d 'an operation of your own'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-as-written -d 'number elements as written'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-contract -d 'the bits of every device'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench' -l dtype -x -a "$types" -d 'types'
-complete -c modefold -n '__fish_seen_subcommand_from run plan bench demo' -l threads -x -d 'how many threads'
+complete -c modefold -n '__fish_seen_subcommand_from run plan bench demo match' -l threads -x -d 'how many threads'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench' -l solver -x -a "$solvers" -d 'this solver or none'
 complete -c modefold -n '__fish_seen_subcommand_from verify' -l solver -x -a "$solvers automatic" -d 'only this one'
-complete -c modefold -n '__fish_seen_subcommand_from run plan verify bench info' -l device -x -a 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90'
+complete -c modefold -n '__fish_seen_subcommand_from run plan verify bench info match' -l device -x -a 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90'
 complete -c modefold -n '__fish_seen_subcommand_from verify' -l count -x -d 'random problems'
 complete -c modefold -n '__fish_seen_subcommand_from verify' -l seed -x -d 'which ones'
 complete -c modefold -n '__fish_seen_subcommand_from verify warm' -l file -r -d 'problems from a file'
@@ -35,3 +36,14 @@ complete -c modefold -n '__fish_seen_subcommand_from bench' -l elements -x -d 'o
 complete -c modefold -n '__fish_seen_subcommand_from bench' -l bytes -x -d 'of the largest operand'
 complete -c modefold -n '__fish_seen_subcommand_from warm' -l arch -x -a 'sm_80 sm_86 sm_89 sm_90 sm_100 sm_120'
 complete -c modefold -n '__fish_seen_subcommand_from warm' -l strict -d 'spilled registers are a failure'
+complete -c modefold -n '__fish_seen_subcommand_from match' -s o -l output -r -d 'the matches'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l indices -r -d 'nearest rows'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l distances -r -d 'their distances'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l k -x -d 'how many nearest rows'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l difference -x -d 'bits to the second nearest'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l ratio -x -d 'to the second distance'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l max-distance -x -d 'bits at most'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l cross-check -d 'nearest both ways'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l query-mask -r -d 'queries that take part'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l train-mask -r -d 'rows that take part'
+complete -c modefold -n '__fish_seen_subcommand_from match' -l solver -x -a 'popc multi tensor' -d 'on a GPU'

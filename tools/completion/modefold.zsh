@@ -10,6 +10,7 @@ _modefold() {
         'demo:ten folds of large arrays, checked'
         'info:what this build has'
         'warm:compile kernels for CUDA devices elsewhere'
+        'match:nearest rows of bit strings'
         'help:help on a subcommand'
     )
     types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
@@ -58,6 +59,15 @@ _modefold() {
         _arguments '--arch[architectures of CUDA]:architectures:(sm_80 sm_86 sm_89 sm_90 sm_100 sm_120)' \
             '*--file[problems from a file]:file:_files' '--set[sizes of modes]:x=SIZE,...:' \
             '--strict[spilled registers are a failure]' '*--define[an operation of your own]:text:' '--help[examples and options]' '*:problem:'
+        ;;
+    match)
+        _arguments '(-o --output)'{-o,--output}'[the matches]:file:_files' '--indices[nearest rows]:file:_files' \
+            '--distances[their distances]:file:_files' '--k[how many nearest rows]:number:' \
+            '--difference[bits to the second nearest]:bits:' '--ratio[to the second distance]:ratio:' \
+            '--max-distance[bits at most]:bits:' '--cross-check[nearest both ways]' \
+            '--query-mask[queries that take part]:file:_files' '--train-mask[rows that take part]:file:_files' \
+            '--threads[how many threads]:number:' '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto)' \
+            '--solver[on a GPU]:solver:(popc multi tensor)' '--json[as JSON]' '--help[examples and options]' '1:queries:_files' '2:train:_files'
         ;;
     help) _describe -t commands 'modefold subcommand' commands ;;
     esac
