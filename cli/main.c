@@ -13,7 +13,7 @@ static const struct {
     int (*run)(int argc, char **argv);
 } commands[] = {
     {"run", command_run},   {"plan", command_plan}, {"verify", command_verify}, {"bench", command_bench},
-    {"demo", command_demo}, {"info", command_info}, {"warm", command_warm},
+    {"demo", command_demo}, {"info", command_info}, {"warm", command_warm},     {"detect", command_detect},
 };
 
 static int is_help(const char *argument)

@@ -61,7 +61,7 @@ typedef enum mf_status {
     MF_ERROR_MEMORY = 9,     /* an allocation failed */
     MF_ERROR_UNSUPPORTED = 10, /* right, but not on this device, solver or build */
     MF_ERROR_DEVICE = 11,      /* a GPU, its driver or its compiler is not there, or failed */
-    MF_ERROR_FILE = 12         /* a file of a network (modefold_net.h) that cannot be read or is not what it should be */
+    MF_ERROR_FILE = 12         /* a file of a network (modefold_net.h) cannot be read, or is not what it should be */
 } mf_status;
 
 /* The status's name, "MF_ERROR_SHAPE" for instance; never null. */

@@ -1,8 +1,8 @@
 /* From the outputs of [region] and [yolo] layers to boxes. (Redmon and Farhadi, "YOLO9000: Better, Faster, Stronger",
  * 2016, section 2; and "YOLOv3: An Incremental Improvement", 2018, section 2.1.)
  *
- * A cell's channels are boxes x (x, y, w, h, object, classes). With s the logistic function, a box of cell (row, column)
- * has its centre at column + s(x), row + s(y) in cells, the size anchor * exp(w, h), and s(object) times the
+ * A cell's channels are boxes x (x, y, w, h, object, classes). With s the logistic function, a box of cell (row, col)
+ * has its centre at col + s(x), row + s(y) in cells, the size anchor * exp(w, h), and s(object) times the
  * probability of a class (softmax, or s of each) as the class' score. */
 #include "plan.h"
 

@@ -1,5 +1,5 @@
 # fish completion for modefold
-set -l commands run plan verify bench demo info warm help
+set -l commands run plan verify bench demo info warm detect help
 set -l types f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool
 set -l solvers pair map outer inner reference columns ordered rows tiles
 
@@ -11,6 +11,7 @@ complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a bench -d 
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a demo -d 'ten folds of large arrays, checked'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a info -d 'what this build has'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a warm -d 'compile kernels for CUDA devices elsewhere'
+complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a detect -d 'find things in pictures'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -l version -d 'the version'
 complete -c modefold -l help -d 'examples and options'
 
@@ -35,3 +36,16 @@ complete -c modefold -n '__fish_seen_subcommand_from bench' -l elements -x -d 'o
 complete -c modefold -n '__fish_seen_subcommand_from bench' -l bytes -x -d 'of the largest operand'
 complete -c modefold -n '__fish_seen_subcommand_from warm' -l arch -x -a 'sm_80 sm_86 sm_89 sm_90 sm_100 sm_120'
 complete -c modefold -n '__fish_seen_subcommand_from warm' -l strict -d 'spilled registers are a failure'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -s o -l output -r -d 'a PNG with the boxes'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l names -r -d 'names of the classes'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l threshold -x -d 'scores above it'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l overlap -x -d 'of boxes that count as one'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l rules -x -a 'darknet course'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l backend -x -a 'scalar openblas simd cublas cuda opencl'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l threads -x -d 'how many threads'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l letterbox -d 'keep the proportions'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l unfused -d 'every step of its own'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l order-contract -d 'the bits of every device'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l times -d 'a table of times'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l trials -x -d 'runs of each picture'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l json -d 'as JSON'

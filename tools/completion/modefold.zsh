@@ -10,6 +10,7 @@ _modefold() {
         'demo:ten folds of large arrays, checked'
         'info:what this build has'
         'warm:compile kernels for CUDA devices elsewhere'
+        'detect:find things in pictures'
         'help:help on a subcommand'
     )
     types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
@@ -58,6 +59,14 @@ _modefold() {
         _arguments '--arch[architectures of CUDA]:architectures:(sm_80 sm_86 sm_89 sm_90 sm_100 sm_120)' \
             '*--file[problems from a file]:file:_files' '--set[sizes of modes]:x=SIZE,...:' \
             '--strict[spilled registers are a failure]' '*--define[an operation of your own]:text:' '--help[examples and options]' '*:problem:'
+        ;;
+    detect)
+        _arguments '*'{-o,--output}'[a PNG with the boxes]:file:_files' '--names[names of the classes]:file:_files' \
+            '--threshold[scores above it]:number:' '--overlap[of boxes that count as one]:number:' \
+            '--rules[which boxes stay]:rules:(darknet course)' '--letterbox[keep the proportions]' \
+            '--backend[how it runs]:backend:(scalar openblas simd cublas cuda opencl)' '--threads[how many threads]:number:' \
+            '--unfused[every step of its own]' '--order-contract[the bits of every device]' '--times[a table of times]' \
+            '--trials[runs of each picture]:number:' '--json[as JSON]' '--help[examples and options]' '*:file:_files'
         ;;
     help) _describe -t commands 'modefold subcommand' commands ;;
     esac
