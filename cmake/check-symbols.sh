@@ -1,15 +1,15 @@
 #!/bin/sh
-# What the libraries show: check-symbols.sh modefold.h libmodefold.so libmodefold.a [nm]
+# What the libraries show: check-symbols.sh INCLUDE_DIR libmodefold.so libmodefold.a [nm]
 #
-# The shared library exports the functions that the header marks MF_API and nothing else; every global name that the
+# The shared library exports the functions that the headers mark MF_API and nothing else; every global name that the
 # static library defines starts with mf_.
-header=$1 shared=$2 static=$3 nm=${4:-nm}
+include=$1 shared=$2 static=$3 nm=${4:-nm}
 export LC_ALL=C
 passed=0 failed=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 
-sed -e '/^[ \t]*#/d' "$header" | tr '\n' ' ' | awk '
+cat "$include"/*.h | sed -e '/^[ \t]*#/d' | tr '\n' ' ' | awk '
 {
     while ((start = index($0, "/*")) > 0) {
         rest = substr($0, start + 2)
@@ -23,7 +23,7 @@ sed -e '/^[ \t]*#/d' "$header" | tr '\n' ' ' | awk '
             print statements[i]
         }
 }' | sort >"$work/declared"
-[ -s "$work/declared" ] || { echo "$header declares nothing as MF_API"; failed=$((failed + 1)); }
+[ -s "$work/declared" ] || { echo "the headers in $include declare nothing as MF_API"; failed=$((failed + 1)); }
 
 "$nm" -D --defined-only "$shared" | awk '$2 ~ /^[A-Zuvw]$/ && $3 !~ /^(_init|_fini|_edata|_end|__bss_start)$/ {
     sub(/@.*/, "", $3); print $3 }' | sort >"$work/exported"
