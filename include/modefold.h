@@ -219,6 +219,8 @@ typedef struct mf_plan mf_plan;
 
 enum {
     MF_ORDER_AS_WRITTEN = 1, /* number the reduced elements in the order of the modes string, not of memory */
+    MF_ORDER_FREE = 4,       /* any order and fused multiply-adds will do: solver direct for sums of products of f32
+                                (section 12), on the CPU; the same from run to run. Not with MF_ORDER_CONTRACT */
     MF_ORDER_CONTRACT = 2    /* the bits of docs/numerics.md, section 3, for log-space products too. Else solver
                                 log-certified computes logsumexp(a+b) over larger products: faster, as good (section
                                 10), the same from run to run, but not on every instruction set and device */
@@ -227,7 +229,7 @@ enum {
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "outer" ...; null: the first that fits, or MODEFOLD_SOLVER's */
-    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT; others are MF_ERROR_ARGUMENT */
+    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT or MF_ORDER_FREE; others are MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */
 } mf_options;
 

@@ -171,7 +171,7 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->device = device;
     plan->way = o.way;
     plan->batch = o.batch ? o.batch : 1;
-    plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : 0, o.threads};
+    plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
     mf_status status = make(plan);
     if (status == MF_OK)
         *result = plan;

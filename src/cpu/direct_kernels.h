@@ -1,0 +1,34 @@
+/* The kernel of solver "direct": a tile of outputs, sums of products, read where the operands lie. */
+#ifndef MF_CPU_DIRECT_KERNELS_H
+#define MF_CPU_DIRECT_KERNELS_H
+
+#include <stdint.h>
+
+/* Consecutive terms: offsets of the first one in both operands. */
+struct direct_run {
+    int64_t x, y, terms;
+};
+
+enum direct_end { DIRECT_PLAIN, DIRECT_LEAKY, DIRECT_RELU };
+
+/* out[r * out_pitch + j] (+)= the sum over all runs and terms k of x[r * x_pitch + run.x + k * x_step] *
+ * y[run.y + k * y_pitch + j], for r < rows (at most the table's) and j < columns (the table's, or half of them).
+ * Each sum is one chain, with one rounding a term where the processor can. Then, with end, v = out + bias[j] (bias may
+ * be null), and leaky is v > 0 ? v : v * slope. */
+struct direct_tile {
+    float *out;
+    const float *x, *y, *bias;
+    int64_t out_pitch, x_pitch, x_step, y_pitch;
+    const struct direct_run *run;
+    int64_t runs;
+    int rows, half; /* half the columns */
+    int goes_on;    /* from what out holds, else from 0 */
+    int ends;       /* this is the last part of the sum */
+    enum direct_end end;
+    float slope;
+    const char *fetch; /* memory that is read afterwards: fetch_step bytes of it a term, or null */
+    int64_t fetch_step;
+};
+typedef void direct_fn(const struct direct_tile *tile);
+
+#endif
