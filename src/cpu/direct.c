@@ -14,14 +14,7 @@
 #include "cpu.h"
 #include "direct_kernels.h"
 
-enum {
-    RUN_TERMS = 1024,
-    Y_BLOCK_BYTES = 384 << 10,
-    CHUNK_ROWS = 338,
-    MOST_RUNS = 1 << 14,
-    MOST_PLACES = 1 << 22,
-    FETCH_BYTES = 1 << 20 /* a smaller y stays in the caches by itself */
-};
+enum { RUN_TERMS = 1024, Y_BLOCK_BYTES = 128 << 10, CHUNK_ROWS = 338, MOST_RUNS = 1 << 14, MOST_PLACES = 1 << 22 };
 
 /* The finish part: leaky or relu, or none, of the sum, or the sum plus an operand. */
 struct direct_finish {
@@ -44,7 +37,7 @@ struct direct_plan {
     int x, y, bias; /* operands */
     enum direct_end end;
     float slope;
-    int64_t x_pitch, x_step, y_pitch, out_pitch;
+    int64_t x_pitch, y_pitch, out_pitch;
     int64_t row_size, row_tiles;       /* of the loop that tiles' rows count */
     int64_t lines, columns, batch;     /* other positions of x; tiles of columns; positions of both */
     int64_t chunk, chunks;             /* lines of a task */
@@ -152,6 +145,8 @@ static int find_form(const struct mf_plan *plan, struct direct_form *form)
         return 0;
     for (int f = 0; f < FACTORS; f++)
         form->operand[f] = problem->program.map.node[form->product.node[f]].index;
+    if (nest->in[form->operand[form->x]][nest->kept + nest->reduced - 1] != 1)
+        return 0; /* rows are read along their terms */
     form->row = form->loops.loop[form->x][form->loops.count[form->x] - 1];
     return bias_fits(problem, form);
 }
@@ -190,15 +185,14 @@ static void plan_runs(const struct nest *nest, const int operand[2], int x, stru
         others *= nest->size[l];
     mf_walk_make(&x_walk, last - first, nest->size + first, x_stride + first);
     mf_walk_make(&y_walk, last - first, nest->size + first, y_stride + first);
-    data->x_step = x_stride[last];
     data->y_pitch = y_stride[last];
     data->run = data->runs;
     for (int64_t o = 0; o < others; o++)
         for (int64_t k = 0; k < nest->size[last]; k += RUN_TERMS) {
             const int64_t left = nest->size[last] - k;
-            data->run[data->run_count++] = (struct direct_run){mf_walk_offset(&x_walk, o) + k * data->x_step,
-                                                               mf_walk_offset(&y_walk, o) + k * data->y_pitch,
-                                                               left < RUN_TERMS ? left : RUN_TERMS};
+            data->run[data->run_count++] =
+                (struct direct_run){mf_walk_offset(&x_walk, o) + k, mf_walk_offset(&y_walk, o) + k * data->y_pitch,
+                                    left < RUN_TERMS ? left : RUN_TERMS};
         }
 }
 
@@ -323,6 +317,7 @@ static void run_block(const struct direct_job *job, struct direct_tile *tile, co
             job->kernel(tile);
             tile->x += tile->rows * d->x_pitch;
             tile->out += tile->rows * d->out_pitch;
+            tile->fetch += tile->fetch_step * tile->fetches;
         }
     }
 }
@@ -343,6 +338,29 @@ static void place(const struct direct_job *job, int64_t batch, int64_t column, s
                d->column_size <= job->plan->device->kernels->contractions->direct_columns / 2;
 }
 
+/* The block of y that comes after this one: of the next panel that this thread will probably have, after the last. Where
+ * panels are no blocks of memory of their own, nothing. */
+static void plan_fetch(const struct direct_job *job, int64_t number, int64_t block, int64_t lines,
+                       struct direct_tile *tile)
+{
+    const struct direct_plan *d = job->data;
+    const int64_t next = block + 1 < d->block_count ? block + 1 : 0, item = (int64_t)sizeof(float);
+    const int64_t column = number % d->columns + (next ? 0 : job->plan->threads);
+    int64_t terms = 0;
+    tile->fetch = (const char *)tile->y;
+    tile->fetch_step = tile->fetches = 0;
+    if (d->y_pitch != d->tile_columns || d->column_size != d->tile_columns || column >= d->columns)
+        return;
+    for (int64_t r = d->block[block]; r < d->block[block + 1]; r++) {
+        tile->fetches += d->run[r].terms / DIRECT_STEP;
+        terms += d->run[r].terms;
+    }
+    tile->fetch = (const char *)(tile->y + mf_walk_offset(&d->y_walk[0], column) -
+                                 mf_walk_offset(&d->y_walk[0], number % d->columns) + d->run[d->block[next]].y);
+    if (tile->fetches)
+        tile->fetch_step = terms * d->tile_columns * item / (tile->fetches * lines * d->row_tiles) + 1;
+}
+
 static void run_task(void *context, int64_t number, int thread)
 {
     const struct direct_job *job = context;
@@ -354,7 +372,6 @@ static void run_task(void *context, int64_t number, int thread)
     place(job, number / d->columns / d->chunks, column, &at);
     tile = at;
     tile.x_pitch = d->x_pitch;
-    tile.x_step = d->x_step;
     tile.y_pitch = d->y_pitch;
     tile.out_pitch = d->out_pitch;
     tile.end = d->end;
@@ -364,8 +381,7 @@ static void run_task(void *context, int64_t number, int thread)
         tile.runs = d->block[b + 1] - d->block[b];
         tile.goes_on = b > 0;
         tile.ends = b + 1 == d->block_count;
-        tile.fetch = (const char *)tile.y;
-        tile.fetch_step = 0;
+        plan_fetch(job, number, b, lines, &tile);
         run_block(job, &tile, &at, first, lines);
     }
 }
