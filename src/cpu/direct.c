@@ -6,7 +6,7 @@
  * blocks, so that a block of y stays in the second cache while all tiles of rows pass by it; the block that comes next
  * is fetched meanwhile. Sums of earlier blocks wait in the output.
  * Cost: M N K fused multiply-adds, which are the bound; y is read once for each chunk of rows from memory, x once for
- * each panel from the second cache. Error: docs/numerics.md, section 12. */
+ * each panel from the second cache. Error: docs/numerics.md, section 13. */
 #include <stdio.h>
 
 #include "../factors.h"
