@@ -1,4 +1,4 @@
-/* Solver "direct": out[m, n] = end(sum over k of x[m, k] * y[k, n] + c[n]) of f32, where any order of the terms will do:
+/* Solver "direct": out[m, n] = end(sum over k of x[m, k] * y[k, n] + c[n]) of f32, where any order of terms will do:
  * convolutions and products of matrices whose columns lie beside each other.
  *
  * Nothing is packed: y, the weights, is read as panels of neighbouring columns, best kept that way by the caller
@@ -338,8 +338,8 @@ static void place(const struct direct_job *job, int64_t batch, int64_t column, s
                d->column_size <= job->plan->device->kernels->contractions->direct_columns / 2;
 }
 
-/* The block of y that comes after this one: of the next panel that this thread will probably have, after the last. Where
- * panels are no blocks of memory of their own, nothing. */
+/* The block of y that comes after this one; after the last, that of the panel which this thread will probably have next.
+ * Where panels are no blocks of memory of their own, nothing. */
 static void plan_fetch(const struct direct_job *job, int64_t number, int64_t block, int64_t lines,
                        struct direct_tile *tile)
 {
