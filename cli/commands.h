@@ -10,6 +10,7 @@ int command_demo(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_warm(int argc, char **argv);
 int command_match(int argc, char **argv);
+int command_detect(int argc, char **argv);
 
 /* What --help prints; name null: the command's own. Null when there is no such subcommand. */
 const char *help_text(const char *name);

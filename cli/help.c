@@ -21,6 +21,7 @@ static const char general[] =
     "  info     what this build has: types, reducers, maps, solvers, instruction sets, GPUs\n"
     "  warm     compiles kernels for CUDA devices that are elsewhere\n"
     "  match    finds the nearest rows of bit strings (.npy) by Hamming distance\n"
+    "  detect   finds things in pictures with a network of darknet's\n"
     "\n"
     "  modefold SUBCOMMAND --help    examples and options of a subcommand\n"
     "  modefold --version\n"
@@ -173,12 +174,34 @@ static const char match[] =
     "  --json              counts, time and comparisons a second, as JSON\n"
     "\n"
     "Rows are of any integer type, a multiple of 32 bits. Of rows at one distance the first one is nearer.\n";
+static const char detect[] =
+    "modefold detect NET.cfg NET.weights PICTURE... [options]\n"
+    "\n"
+    "  modefold detect yolov2-tiny-voc.cfg yolov2-tiny-voc.weights dog.jpg --names voc.names -o boxes.png\n"
+    "  modefold detect yolov3-tiny.cfg yolov3-tiny.weights *.jpg --json\n"
+    "  modefold detect NET.cfg NET.weights dog.jpg --times --backend scalar,openblas,simd\n"
+    "\n"
+    "  -o, --output FILE  a PNG with the boxes, once for each picture\n"
+    "  --names FILE       the classes' names, one a line; else their numbers\n"
+    "  --threshold T      scores above it (0.3)\n"
+    "  --overlap T        of boxes that overlap by more the best one (0.45, by the course's rules 0.3)\n"
+    "  --rules RULES      darknet: of each class' boxes; course: the best class only, boxes of any class\n"
+    "  --letterbox        keep the picture's proportions, with grey at its sides; else it is stretched\n"
+    "  --backend NAME     scalar, openblas, simd, cublas, cuda or opencl (simd); with --times a list\n"
+    "  --threads N        1 to 256 (all cores this process may use)\n"
+    "  --unfused          batch norm, bias and activation as steps of their own\n"
+    "  --order-contract   the bits that every device gives, instead of the fastest order\n"
+    "  --times            a table of times by kind of layer; --trials N runs of each picture (5)\n"
+    "  --json\n"
+    "\n"
+    "Reads JPEG and PNG, and prints each box's label, score and corners in pixels, best first. A time is that\n"
+    "of fitting the picture, the network and finding the boxes; for --times the first run does not count.\n";
 
 static const struct {
     const char *name, *text;
 } texts[] = {
-    {"run", run},   {"plan", plan}, {"verify", verify}, {"bench", bench},
-    {"demo", demo}, {"info", info}, {"warm", warm},     {"match", match},
+    {"run", run},   {"plan", plan}, {"verify", verify}, {"bench", bench},   {"demo", demo},
+    {"info", info}, {"warm", warm}, {"match", match},   {"detect", detect},
 };
 
 const char *help_text(const char *name)

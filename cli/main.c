@@ -12,8 +12,9 @@ static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    {"run", command_run},   {"plan", command_plan}, {"verify", command_verify}, {"bench", command_bench},
-    {"demo", command_demo}, {"info", command_info}, {"warm", command_warm},     {"match", command_match},
+    {"run", command_run},     {"plan", command_plan},   {"verify", command_verify},
+    {"bench", command_bench}, {"demo", command_demo},   {"info", command_info},
+    {"warm", command_warm},   {"match", command_match}, {"detect", command_detect},
 };
 
 static int is_help(const char *argument)

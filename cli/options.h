@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-enum { OPTION_LIST = 64 };
+enum { OPTION_LIST = 1024 };
 
 enum option_kind {
     OPTION_FLAG,   /* to: int, becomes 1 */

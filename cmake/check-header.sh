@@ -5,8 +5,8 @@ passed=0 failed=0 skipped=0
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 # Twice, for the include guard; a second file, for definitions that would clash.
-printf '#include <modefold_match.h>\n#include <modefold.h>\n#include <modefold_match.h>\nint main(void) { return 0; }\n' >"$work/one.c"
-printf '#include <modefold.h>\nint two(void);\nint two(void) { return MF_VERSION_MAJOR; }\n' >"$work/two.c"
+printf '#include <modefold_match.h>\n#include <modefold_net.h>\n#include <modefold.h>\n#include <modefold_match.h>\n#include <modefold_net.h>\nint main(void) { return 0; }\n' >"$work/one.c"
+printf '#include <modefold.h>\n#include <modefold_net.h>\nint two(void);\nint two(void) { return MF_VERSION_MAJOR; }\n' >"$work/two.c"
 cp "$work/one.c" "$work/one.cc"
 cp "$work/two.c" "$work/two.cc"
 # Asking for the system's own folder by -isystem would break C++'s include_next.

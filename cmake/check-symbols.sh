@@ -23,7 +23,7 @@ cat "$include"/*.h | sed -e '/^[ \t]*#/d' | tr '\n' ' ' | awk '
             print statements[i]
         }
 }' | sort >"$work/declared"
-[ -s "$work/declared" ] || { echo "$include declares nothing as MF_API"; failed=$((failed + 1)); }
+[ -s "$work/declared" ] || { echo "the headers in $include declare nothing as MF_API"; failed=$((failed + 1)); }
 
 "$nm" -D --defined-only "$shared" | awk '$2 ~ /^[A-Zuvw]$/ && $3 !~ /^(_init|_fini|_edata|_end|__bss_start)$/ {
     sub(/@.*/, "", $3); print $3 }' | sort >"$work/exported"

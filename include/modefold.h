@@ -60,7 +60,8 @@ typedef enum mf_status {
     MF_ERROR_OVERFLOW = 8,   /* sizes or strides whose product does not fit in 63 bits; a fold of over 2^50 elements */
     MF_ERROR_MEMORY = 9,     /* an allocation failed */
     MF_ERROR_UNSUPPORTED = 10, /* right, but not on this device, solver or build */
-    MF_ERROR_DEVICE = 11       /* a GPU, its driver or its compiler is not there, or failed */
+    MF_ERROR_DEVICE = 11,      /* a GPU, its driver or its compiler is not there, or failed */
+    MF_ERROR_FILE = 12         /* a file of a network (modefold_net.h) cannot be read, or is not what it should be */
 } mf_status;
 
 /* The status's name, "MF_ERROR_SHAPE" for instance; never null. */
@@ -218,6 +219,8 @@ typedef struct mf_plan mf_plan;
 
 enum {
     MF_ORDER_AS_WRITTEN = 1, /* number the reduced elements in the order of the modes string, not of memory */
+    MF_ORDER_FREE = 4,       /* any order and fused multiply-adds will do: solver direct for sums of products of f32
+                                (section 13), on the CPU; the same from run to run. Not with MF_ORDER_CONTRACT */
     MF_ORDER_CONTRACT = 2    /* the bits of docs/numerics.md, section 3, for log-space products too. Else solver
                                 log-certified computes logsumexp(a+b) over larger products: faster, as good (section
                                 10), the same from run to run, but not on every instruction set and device */
@@ -226,7 +229,7 @@ enum {
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "outer" ...; null: the first that fits, or MODEFOLD_SOLVER's */
-    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT; others are MF_ERROR_ARGUMENT */
+    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT or MF_ORDER_FREE; others are MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */
 } mf_options;
 

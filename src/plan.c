@@ -8,11 +8,17 @@
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
-    &mf_solver_pair,  &mf_solver_map,   &mf_solver_contract,  &mf_solver_contract_arg,
-    &mf_solver_outer, &mf_solver_inner, &mf_solver_reference, NULL,
+    &mf_solver_pair,         &mf_solver_map,       &mf_solver_contract,
+    &mf_solver_contract_arg, &mf_solver_few,       &mf_solver_outer,
+    &mf_solver_inner,        &mf_solver_reference, NULL,
 };
-const struct solver *const mf_solvers_by_name[] = {&mf_solver_log_certified, &mf_solver_log_fast, &mf_solver_log_exact,
-                                                   &mf_solver_log_running,   &mf_solver_openblas, NULL};
+const struct solver *const mf_solvers_by_name[] = {&mf_solver_log_certified,
+                                                   &mf_solver_log_fast,
+                                                   &mf_solver_log_exact,
+                                                   &mf_solver_log_running,
+                                                   &mf_solver_direct,
+                                                   &mf_solver_openblas,
+                                                   NULL};
 
 /* The processor reads its own memory and what a GPU shares with it (CUDA's and ROCm's host memory, CUDA's managed
  * memory), CUDA its own and those two. 0 is what a DLTensor has whose device was not set. */
@@ -108,6 +114,8 @@ static void append_names(const struct solver *const *table, char *names, size_t 
 static const struct solver *choose_freely(const struct mf_plan *plan, const struct solver *const *table, uint32_t flags)
 {
     const struct solver *certified = plan->device->api ? &mf_gpu_log_certified : &mf_solver_log_certified;
+    if (flags & MF_ORDER_FREE && !plan->device->api && mf_solver_direct.applicable(plan))
+        return &mf_solver_direct;
     if (!(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan) &&
         certified->applicable(plan))
         return certified;
@@ -166,12 +174,13 @@ mf_status mf_plan_write(struct mf_plan *plan, const char *modes, const char *exp
 
 mf_status mf_options_check(const mf_options *options)
 {
-    const uint32_t known = MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT;
-    if (!options || (!(options->flags & ~known) && options->threads >= 0))
+    const uint32_t known = MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT | MF_ORDER_FREE,
+                   both = MF_ORDER_FREE | MF_ORDER_CONTRACT;
+    if (!options || (!(options->flags & ~known) && (options->flags & both) != both && options->threads >= 0))
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
-                   "the options have flags 0x%x and %d threads; flags are MF_ORDER_AS_WRITTEN and MF_ORDER_CONTRACT, "
-                   "threads are 0 or more",
+                   "the options have flags 0x%x and %d threads; flags are MF_ORDER_AS_WRITTEN and MF_ORDER_CONTRACT "
+                   "or MF_ORDER_FREE, threads are 0 or more",
                    (unsigned)options->flags, options->threads);
 }
 

@@ -20,6 +20,7 @@ has_numpy() { /usr/bin/python3 -c 'import numpy' 2>/dev/null; } # the one that t
 has_qemu() { has qemu-aarch64-static || has qemu-aarch64; }
 has_cxx() { has g++; }
 has_opencl() { [ -n "$(find /usr/lib /lib /usr/local/lib -name 'libOpenCL.so.1' 2>/dev/null | head -n 1)" ]; }
+has_openblas() { [ -n "$(find /usr/lib /usr/local/lib -name 'libopenblas.so.0' 2>/dev/null | head -n 1)" ]; }
 has_pocl() { [ -n "$(find /etc/OpenCL/vendors -name 'pocl*.icd' 2>/dev/null)" ]; }
 # Whether clang can link the sanitizers that we use: their libraries are in a package of their own.
 has_sanitizers() {
@@ -52,6 +53,7 @@ list_missing() {
     wants has clang-format clang-format
     wants has_numpy "" python3-numpy
     wants has nm binutils
+    wants has_openblas "" libopenblas0-pthread # a backend of networks, opened at run time
     wants has_opencl "" ocl-icd-libopencl1
     wants has_pocl "" pocl-opencl-icd # an OpenCL device on the CPU, for the tests of src/gpu
     if [ "$(uname -m)" != aarch64 ]; then

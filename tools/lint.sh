@@ -52,7 +52,7 @@ if command -v cppcheck >/dev/null 2>&1; then
     step "cppcheck" timeout 200 cppcheck $templates --quiet --std=c11 --language=c --enable=warning,portability --inline-suppr -j2 \
         --error-exitcode=1 --suppress=missingIncludeSystem --suppress=unmatchedSuppression --suppress=unknownMacro --suppress=arrayIndexOutOfBoundsCond \
         --suppress=preprocessorErrorDirective --suppress=duplicateAssignExpression --max-configs=2 \
-        -D__x86_64__ -D__GNUC__=12 -DMF_HAVE_X86=1 -I include -I src src cli
+        -D__x86_64__ -D__GNUC__=12 -DMF_HAVE_X86=1 -I include -I src src cli net
 else
     skip "cppcheck (not installed)"
 fi

@@ -7,6 +7,7 @@
 #define MF_CPU_CONTRACTION_KERNELS_H
 
 #include "../term_order.h"
+#include "direct_kernels.h"
 #include "kernels.h"
 
 /* All of them commute. ABSDIFF is |x - y|, SQDIFF (x - y) * (x - y); AND as a term of FOLD_ANY is 0 or 1. */
@@ -50,6 +51,9 @@ struct contraction_kernels {
     void (*exp_shifted[2])(void *values, int64_t n, const void *shift, int64_t period);
     /* sums[i * pitch + j] += E(x[k][i] + y[k][j] - most[i * pitch + j]) for one tile and every term k */
     void (*exp_sums[2])(void *sums, const void *most, int64_t pitch, const void *x, const void *y, int64_t terms);
+    /* solver direct: the kernel, and its largest tile */
+    direct_fn *direct;
+    int direct_rows, direct_columns;
 };
 
 #endif

@@ -5,7 +5,7 @@ _modefold()
     local types='f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool'
     COMPREPLY=()
     if [ "$COMP_CWORD" -eq 1 ]; then
-        COMPREPLY=($(compgen -W 'run plan verify bench demo info warm match help --help --version' -- "$word"))
+        COMPREPLY=($(compgen -W 'run plan verify bench demo info warm match detect help --help --version' -- "$word"))
         return
     fi
     case $previous in
@@ -14,9 +14,11 @@ _modefold()
     --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90' -- "$word")); return ;;
     --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations windows calls' -- "$word")); return ;;
     --limit) COMPREPLY=($(compgen -W 'same read copy' -- "$word")); return ;;
-    -o | --output | --file | --indices | --distances | --query-mask | --train-mask) COMPREPLY=($(compgen -f -- "$word")); return ;;
+    --backend) COMPREPLY=($(compgen -W 'scalar openblas simd cublas cuda opencl' -- "$word")); return ;;
+    --rules) COMPREPLY=($(compgen -W 'darknet course' -- "$word")); return ;;
+    -o | --output | --file | --indices | --distances | --names | --query-mask | --train-mask) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --arch) COMPREPLY=($(compgen -W 'sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' -- "$word")); return ;;
-    --set | --define | --threads | --count | --seed | --seconds | --elements | --bytes | --k | --difference | --ratio | --max-distance) return ;;
+    --set | --define | --threads | --count | --seed | --seconds | --elements | --bytes | --k | --difference | --ratio | --max-distance | --threshold | --overlap | --trials) return ;;
     esac
     case ${COMP_WORDS[1]} in
     run) options='--output --set --dtype --threads --solver --device --order-as-written --order-contract --json --define' ;;
@@ -27,7 +29,8 @@ _modefold()
     info) options='--device' ;;
     warm) options='--arch --file --set --strict --define' ;;
     match) options='--output --indices --distances --k --difference --ratio --max-distance --cross-check --query-mask --train-mask --threads --device --solver --json' ;;
-    help) COMPREPLY=($(compgen -W 'run plan verify bench demo info warm match' -- "$word")); return ;;
+    detect) options='--output --names --threshold --overlap --rules --letterbox --backend --threads --unfused --order-contract --times --trials --json' ;;
+    help) COMPREPLY=($(compgen -W 'run plan verify bench demo info warm match detect' -- "$word")); return ;;
     *) return ;;
     esac
     case $word in

@@ -1,5 +1,5 @@
 # fish completion for modefold
-set -l commands run plan verify bench demo info warm match help
+set -l commands run plan verify bench demo info warm match detect help
 set -l types f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool
 set -l solvers pair map outer inner reference columns ordered rows tiles
 
@@ -12,6 +12,7 @@ complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a demo -d '
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a info -d 'what this build has'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a warm -d 'compile kernels for CUDA devices elsewhere'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a match -d 'nearest rows of bit strings'
+complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a detect -d 'find things in pictures'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -l version -d 'the version'
 complete -c modefold -l help -d 'examples and options'
 
@@ -47,3 +48,16 @@ complete -c modefold -n '__fish_seen_subcommand_from match' -l cross-check -d 'n
 complete -c modefold -n '__fish_seen_subcommand_from match' -l query-mask -r -d 'queries that take part'
 complete -c modefold -n '__fish_seen_subcommand_from match' -l train-mask -r -d 'rows that take part'
 complete -c modefold -n '__fish_seen_subcommand_from match' -l solver -x -a 'popc multi tensor' -d 'on a GPU'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -s o -l output -r -d 'a PNG with the boxes'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l names -r -d 'names of the classes'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l threshold -x -d 'scores above it'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l overlap -x -d 'of boxes that count as one'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l rules -x -a 'darknet course'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l backend -x -a 'scalar openblas simd cublas cuda opencl'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l threads -x -d 'how many threads'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l letterbox -d 'keep the proportions'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l unfused -d 'every step of its own'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l order-contract -d 'the bits of every device'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l times -d 'a table of times'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l trials -x -d 'runs of each picture'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l json -d 'as JSON'

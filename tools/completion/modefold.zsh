@@ -11,6 +11,7 @@ _modefold() {
         'info:what this build has'
         'warm:compile kernels for CUDA devices elsewhere'
         'match:nearest rows of bit strings'
+        'detect:find things in pictures'
         'help:help on a subcommand'
     )
     types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
@@ -68,6 +69,14 @@ _modefold() {
             '--query-mask[queries that take part]:file:_files' '--train-mask[rows that take part]:file:_files' \
             '--threads[how many threads]:number:' '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto)' \
             '--solver[on a GPU]:solver:(popc multi tensor)' '--json[as JSON]' '--help[examples and options]' '1:queries:_files' '2:train:_files'
+        ;;
+    detect)
+        _arguments '*'{-o,--output}'[a PNG with the boxes]:file:_files' '--names[names of the classes]:file:_files' \
+            '--threshold[scores above it]:number:' '--overlap[of boxes that count as one]:number:' \
+            '--rules[which boxes stay]:rules:(darknet course)' '--letterbox[keep the proportions]' \
+            '--backend[how it runs]:backend:(scalar openblas simd cublas cuda opencl)' '--threads[how many threads]:number:' \
+            '--unfused[every step of its own]' '--order-contract[the bits of every device]' '--times[a table of times]' \
+            '--trials[runs of each picture]:number:' '--json[as JSON]' '--help[examples and options]' '*:file:_files'
         ;;
     help) _describe -t commands 'modefold subcommand' commands ;;
     esac

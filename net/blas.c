@@ -1,0 +1,173 @@
+/* Convolutions as products of matrices: windows are copied into the rows of a matrix, pixels x terms; a BLAS multiplies
+ * it by the weights, terms x filters; a fold brings the product to its plane, with bias and activation. On the CPU the
+ * BLAS is OpenBLAS (libopenblas.so.0, opened at run time), on CUDA solver cublas.
+ * Cost: beside the product, (1 + channels / filters) * pixels * terms values written and read. */
+#include "plan.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../src/gpu/runtime.h"
+
+enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111 }; /* cblas.h */
+
+static struct {
+    void (*sgemm)(int order, int a_form, int b_form, int m, int n, int k, float alpha, const float *a, int a_pitch,
+                  const float *b, int b_pitch, float beta, float *c, int c_pitch);
+    void (*set_threads)(int threads);
+} library;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static char why[256]; /* there is no OpenBLAS; "" when there is one */
+
+static void load(void)
+{
+    static const char *const files[] = {"libopenblas.so.0", NULL};
+    static const char *const symbols[] = {"cblas_sgemm", "openblas_set_num_threads", NULL};
+    mf_library_load("OpenBLAS, libopenblas.so.0,", files, symbols, &library, why, sizeof why);
+}
+
+struct blas_step {
+    mf_plan *copy, *product, *finish; /* product: null on the CPU */
+    void *windows, *weights, *sums;
+    struct view window_view, row_view, weight_view, sum_view, sum_rows, bias;
+    int64_t pixels, terms, filters, groups; /* terms and filters of a group */
+};
+
+void mf_blas_forget(mf_net_plan *plan, struct step *step)
+{
+    struct blas_step *b = step->blas;
+    if (!b)
+        return;
+    mf_plan_destroy(b->copy);
+    mf_plan_destroy(b->product);
+    mf_plan_destroy(b->finish);
+    mf_memory_destroy(plan->device, b->windows);
+    mf_memory_destroy(plan->device, b->weights);
+    mf_memory_destroy(plan->device, b->sums);
+    mf_free(b);
+    step->blas = NULL;
+}
+
+/* Weights [group][term][filter] of the panels. */
+static mf_status put_weights(mf_net_plan *plan, const struct layer *l, struct blas_step *b)
+{
+    const int64_t size = b->groups * b->terms * b->filters, bytes = size * (int64_t)sizeof(float);
+    float *matrix = mf_alloc((size_t)bytes);
+    if (!matrix)
+        return MF_ERROR_MEMORY;
+    for (int64_t i = 0; i < size; i++) {
+        const int64_t filter = i % b->filters, term = i / b->filters % b->terms, group = i / b->filters / b->terms;
+        matrix[i] =
+            l->weights[((group * l->panels + filter / l->panel) * b->terms + term) * l->panel + filter % l->panel];
+    }
+    mf_status status = mf_net_memory(plan, bytes, &b->weights);
+    if (status == MF_OK)
+        status = mf_memory_write(plan->device, b->weights, 0, matrix, bytes);
+    mf_free(matrix);
+    return status;
+}
+
+/* n h w (pixels) x i j c (terms) of a group: rows of the matrix follow each other. */
+static mf_status plan_copy(mf_net_plan *plan, const struct layer *l, struct blas_step *b)
+{
+    const struct plane *from = mf_plane(plan, l->source[0]);
+    const int64_t channels = from->c / l->groups;
+    const int64_t shape[] = {l->groups, plan->batch, l->h, l->w, l->size, l->size, channels};
+    int64_t stride[VIEW_RANK], total = 1;
+    for (int d = VIEW_RANK - 1; d >= 0; total *= shape[d--])
+        stride[d] = total;
+    mf_view_make(&b->row_view, plan, b->windows, 0, VIEW_RANK, shape, stride);
+    mf_view_make(
+        &b->window_view, plan, from->memory, from->first - l->before * (from->row + from->pitch), VIEW_RANK, shape,
+        (int64_t[]){channels, from->image, l->stride * from->row, l->stride * from->pitch, from->row, from->pitch, 1});
+    return mf_plan_create(plan->device, "gnhwijc->gnhwijc", "a", &b->window_view.tensor, &b->row_view.tensor,
+                          &plan->options, &b->copy);
+}
+
+static mf_status plan_product(mf_net_plan *plan, struct blas_step *b)
+{
+    const int64_t g = b->groups, m = b->pixels, k = b->terms, n = b->filters;
+    mf_options options = plan->options;
+    options.solver = "cublas";
+    mf_view_make(&b->row_view, plan, b->windows, 0, 3, (int64_t[]){g, m, k}, (int64_t[]){m * k, k, 1});
+    mf_view_make(&b->weight_view, plan, b->weights, 0, 3, (int64_t[]){g, k, n}, (int64_t[]){k * n, n, 1});
+    mf_view_make(&b->sum_rows, plan, b->sums, 0, 3, (int64_t[]){g, m, n}, (int64_t[]){m * n, n, 1});
+    const DLTensor in[] = {b->row_view.tensor, b->weight_view.tensor};
+    return mf_plan_create(plan->device, "gmk,gkn->gmn", "sum(a*b)", in, &b->sum_rows.tensor, &options, &b->product);
+}
+
+/* Groups are apart in the sums, and beside each other in the plane. */
+static mf_status plan_finish(mf_net_plan *plan, struct step *step, struct blas_step *b)
+{
+    const struct layer *l = &plan->net->layer[step->layer];
+    const struct plane *to = mf_plane(plan, step->layer);
+    const int fused = !(plan->net->flags & MF_NET_UNFUSED);
+    const int64_t n = b->filters, shape[] = {plan->batch, l->h, l->w, b->groups, n};
+    char text[32];
+    mf_view_make(&b->sum_view, plan, b->sums, 0, 5, shape, (int64_t[]){l->h * l->w * n, l->w * n, n, b->pixels * n, 1});
+    mf_view_make(&b->bias, plan, plan->numbers[step->layer].bias, 0, 2, (int64_t[]){b->groups, n}, (int64_t[]){n, 1});
+    mf_view_make(&step->out, plan, to->memory, to->first, 5, shape, (int64_t[]){to->image, to->row, to->pitch, n, 1});
+    mf_activation_text(l->activation, "a+b", text, sizeof text);
+    const DLTensor in[] = {b->sum_view.tensor, b->bias.tensor};
+    return mf_plan_create(plan->device, fused ? "nhwgf,gf->nhwgf" : "nhwgf->nhwgf", fused ? text : "a", in,
+                          &step->out.tensor, &plan->options, &b->finish);
+}
+
+static mf_status run(const mf_net_plan *plan, const struct step *step)
+{
+    const struct blas_step *b = step->blas;
+    const int m = (int)b->pixels, n = (int)b->filters, k = (int)b->terms;
+    DLTensor rows = b->row_view.tensor;
+    const DLTensor factors[] = {rows, b->weight_view.tensor}, in[] = {b->sum_view.tensor, b->bias.tensor};
+    MF_TRY(mf_plan_execute(
+        b->copy, (const void *const[]){(const char *)b->window_view.tensor.data + b->window_view.tensor.byte_offset},
+        (void *const[]){b->windows}, NULL));
+    for (int64_t g = 0; !b->product && g < b->groups; g++)
+        library.sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, n, k, 1, (const float *)b->windows + g * m * k, k,
+                      (const float *)b->weights + g * k * n, n, 0, (float *)b->sums + g * m * n, n);
+    if (b->product)
+        MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, NULL));
+    (void)plan;
+    return mf_plan_execute_tensors(b->finish, in, &step->out.tensor, NULL);
+}
+
+static mf_status find_library(const mf_net_plan *plan)
+{
+    if (mf_device_kind(plan->device) != kDLCPU)
+        return MF_OK; /* solver cublas says what is missing */
+    pthread_once(&once, load);
+    if (*why)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "%s", why);
+    if (plan->options.threads)
+        library.set_threads(plan->options.threads);
+    return MF_OK;
+}
+
+mf_status mf_blas_add_conv(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    struct step *step = mf_step_add(plan, layer, STEP_CONV);
+    struct blas_step *b = step->blas = mf_calloc(sizeof *b);
+    int64_t values, floats = (int64_t)sizeof(float);
+    MF_TRY(find_library(plan));
+    if (!b)
+        return MF_ERROR_MEMORY;
+    b->pixels = plan->batch * l->h * l->w;
+    b->terms = mf_layer_terms(plan->net, l);
+    b->filters = l->c / l->groups;
+    b->groups = l->groups;
+    if (!mf_mul(b->pixels, b->terms, &values) || !mf_mul(values, b->groups * floats, &values) || b->pixels > INT32_MAX)
+        return mf_fail(MF_ERROR_OVERFLOW, "the windows of layer %d are too many for a matrix", layer);
+    MF_TRY(mf_net_memory(plan, values, &b->windows));
+    MF_TRY(mf_net_memory(plan, b->pixels * l->c * floats, &b->sums));
+    MF_TRY(put_weights(plan, l, b));
+    MF_TRY(plan_copy(plan, l, b));
+    if (mf_device_kind(plan->device) != kDLCPU)
+        MF_TRY(plan_product(plan, b));
+    MF_TRY(plan_finish(plan, step, b));
+    step->run = run;
+    snprintf(step->text, sizeof step->text, "a product %lld x %lld x %lld over copied windows", (long long)b->pixels,
+             (long long)b->filters, (long long)b->terms);
+    return MF_OK;
+}

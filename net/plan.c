@@ -1,0 +1,371 @@
+/* Plans of networks: memory, running, reading. */
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    MOST_STEPS = 4, /* of a layer, but for routes */
+    LINE_FLOATS = 16,
+    CACHE_WAY_BYTES = 2048
+};
+
+mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory)
+{
+    plan->bytes += bytes;
+    return mf_memory_create(plan->device, bytes, memory);
+}
+
+/* ---- planes ---- */
+
+/* The layer whose memory a layer's output is: most layers' own. */
+static int owner_of(const mf_net *net, int layer)
+{
+    while (layer >= 0) {
+        const struct layer *l = &net->layer[layer];
+        const int passes = l->kind == LAYER_DROPOUT || l->kind == LAYER_REGION || l->kind == LAYER_YOLO ||
+                           (l->kind == LAYER_ROUTE && l->source_count == 1);
+        if (!passes)
+            break;
+        layer = l->source[0];
+    }
+    return layer;
+}
+
+/* Elements from pixel to pixel. */
+static int64_t choose_pitch(const mf_net *net, int layer, int64_t c)
+{
+    int64_t pitch = c;
+    if (layer >= 0 && net->layer[layer].kind == LAYER_CONVOLUTIONAL)
+        pitch = mf_layer_columns(&net->layer[layer]);
+    else if (c >= LINE_FLOATS)
+        pitch = (c + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    return pitch * (int64_t)sizeof(float) % CACHE_WAY_BYTES ? pitch : pitch + LINE_FLOATS;
+}
+
+static mf_status make_plane(mf_net_plan *plan, int layer)
+{
+    struct plane *plane = mf_plane(plan, layer);
+    int64_t shape[3], elements, bytes;
+    mf_net_shape(plan->net, layer, shape);
+    plane->h = shape[0];
+    plane->w = shape[1];
+    plane->c = shape[2];
+    plane->pitch = choose_pitch(plan->net, layer, plane->c);
+    plane->row = (plane->w + 2 * plane->border) * plane->pitch;
+    plane->image = (plane->h + 2 * plane->border) * plane->row;
+    plane->first = plane->border * (plane->row + plane->pitch);
+    plane->owns = 1;
+    if (!mf_mul(plane->image, plan->batch, &elements) || !mf_mul(elements, (int64_t)sizeof(float), &bytes))
+        return mf_fail(MF_ERROR_OVERFLOW, "%lld outputs of %lld x %lld x %lld are too large", (long long)plan->batch,
+                       (long long)plane->h, (long long)plane->w, (long long)plane->c);
+    return mf_net_memory(plan, bytes, &plane->memory);
+}
+
+static mf_status make_planes(mf_net_plan *plan)
+{
+    const mf_net *net = plan->net;
+    for (int l = 0; l < net->layer_count; l++) {
+        const struct layer *layer = &net->layer[l];
+        struct plane *read = mf_plane(plan, owner_of(net, layer->source[0]));
+        if (layer->kind == LAYER_CONVOLUTIONAL && read->border < layer->before)
+            read->border = layer->before;
+    }
+    for (int l = -1; l < net->layer_count; l++)
+        if (owner_of(net, l) == l)
+            MF_TRY(make_plane(plan, l));
+    for (int l = 0; l < net->layer_count; l++) {
+        const struct layer *layer = &net->layer[l];
+        struct plane *plane = mf_plane(plan, l);
+        if (plane->owns)
+            continue;
+        *plane = *mf_plane(plan, layer->source[0]);
+        plane->owns = 0;
+        plane->c = layer->c;
+        plane->first += layer->kind == LAYER_ROUTE ? layer->part * layer->c : 0;
+    }
+    return MF_OK;
+}
+
+/* ---- weights ---- */
+
+static mf_status copy_numbers(mf_net_plan *plan, const float *from, int64_t count, void **there)
+{
+    const int64_t bytes = count * (int64_t)sizeof(float);
+    if (!from)
+        return MF_OK;
+    MF_TRY(mf_net_memory(plan, bytes, there));
+    return mf_memory_write(plan->device, *there, 0, from, bytes);
+}
+
+/* On the CPU the network's own, else copies. */
+static mf_status make_numbers(mf_net_plan *plan)
+{
+    for (int l = 0; l < plan->net->layer_count; l++) {
+        const struct layer *layer = &plan->net->layer[l];
+        struct numbers *numbers = &plan->numbers[l];
+        if (layer->kind != LAYER_CONVOLUTIONAL)
+            continue;
+        if (mf_device_kind(plan->device) == kDLCPU) {
+            *numbers = (struct numbers){layer->weights, layer->bias, layer->scale, layer->mean};
+            continue;
+        }
+        const int64_t columns = mf_layer_columns(layer), terms = mf_layer_terms(plan->net, layer);
+        MF_TRY(
+            copy_numbers(plan, plan->way == MF_NET_BLAS ? NULL : layer->weights, columns * terms, &numbers->weights));
+        MF_TRY(copy_numbers(plan, layer->bias, columns, &numbers->bias));
+        MF_TRY(copy_numbers(plan, layer->scale, columns, &numbers->scale));
+        MF_TRY(copy_numbers(plan, layer->mean, columns, &numbers->mean));
+    }
+    return MF_OK;
+}
+
+/* ---- making and freeing ---- */
+
+static mf_status check_options(const mf_net *net, const mf_device *device, const mf_net_options *o, mf_net_plan **plan)
+{
+    if (!net || !device || !plan)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_create: %s is null",
+                       !net      ? "the network"
+                       : !device ? "the device"
+                                 : "the result");
+    *plan = NULL;
+    if (!o)
+        return MF_OK;
+    if ((int)o->way < 0 || o->way > MF_NET_SCALAR || o->batch < 0 || o->threads < 0)
+        return mf_fail(MF_ERROR_ARGUMENT,
+                       "mf_net_plan_create: way %d is not 0 to 2, or a batch of %lld or %d threads "
+                       "are negative",
+                       (int)o->way, (long long)o->batch, o->threads);
+    if (o->way == MF_NET_SCALAR && mf_device_kind(device) != kDLCPU)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "plain loops run on the CPU, not on %s", mf_device_describe(device));
+    return MF_OK;
+}
+
+static mf_status make(mf_net_plan *plan)
+{
+    const int layers = plan->net->layer_count;
+    plan->step_room = 0;
+    for (int l = 0; l < layers; l++)
+        plan->step_room +=
+            plan->net->layer[l].source_count > MOST_STEPS ? plan->net->layer[l].source_count : MOST_STEPS;
+    plan->planes = mf_calloc(sizeof *plan->planes * (size_t)(layers + 1));
+    plan->numbers = mf_calloc(sizeof *plan->numbers * (size_t)layers);
+    plan->step = mf_calloc(sizeof *plan->step * (size_t)plan->step_room);
+    if (!plan->planes || !plan->numbers || !plan->step)
+        return MF_ERROR_MEMORY;
+    MF_TRY(make_planes(plan));
+    MF_TRY(make_numbers(plan));
+    return mf_net_plan_steps(plan);
+}
+
+mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_options *options, mf_net_plan **result)
+{
+    const mf_net_options o = options ? *options : (mf_net_options){MF_NET_FOLDS, 0, 0, 0};
+    MF_TRY(check_options(net, device, options, result));
+    struct mf_net_plan *plan = mf_calloc(sizeof *plan);
+    if (!plan)
+        return MF_ERROR_MEMORY;
+    plan->net = net;
+    plan->device = device;
+    plan->way = o.way;
+    plan->batch = o.batch ? o.batch : 1;
+    plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
+    mf_status status = make(plan);
+    if (status == MF_OK)
+        *result = plan;
+    else
+        mf_net_plan_destroy(plan);
+    return status;
+}
+
+static void forget_numbers(mf_net_plan *plan, struct numbers *numbers)
+{
+    mf_memory_destroy(plan->device, numbers->weights);
+    mf_memory_destroy(plan->device, numbers->bias);
+    mf_memory_destroy(plan->device, numbers->scale);
+    mf_memory_destroy(plan->device, numbers->mean);
+}
+
+void mf_net_plan_destroy(mf_net_plan *plan)
+{
+    if (!plan)
+        return;
+    for (int s = 0; s < plan->step_count; s++) {
+        mf_plan_destroy(plan->step[s].fold);
+        mf_blas_forget(plan, &plan->step[s]);
+    }
+    for (int l = -1; plan->planes && l < plan->net->layer_count; l++)
+        if (mf_plane(plan, l)->owns && mf_plane(plan, l)->memory)
+            mf_memory_destroy(plan->device, mf_plane(plan, l)->memory);
+    for (int l = 0; plan->numbers && l < plan->net->layer_count; l++)
+        if (mf_device_kind(plan->device) != kDLCPU)
+            forget_numbers(plan, &plan->numbers[l]);
+    if (plan->upload)
+        mf_memory_destroy(plan->device, plan->upload);
+    mf_free(plan->planes);
+    mf_free(plan->numbers);
+    mf_free(plan->step);
+    mf_free(plan);
+}
+
+/* ---- running ---- */
+
+static mf_status check_input(const mf_net_plan *plan, const DLTensor *input)
+{
+    if (!plan || !input || !input->data || !input->shape)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_run: %s is null", !plan ? "the plan" : "the input");
+    const mf_net *net = plan->net;
+    const int is_float = input->dtype.code == kDLFloat || input->dtype.code == kDLBfloat;
+    if (!is_float && !(input->dtype.code == kDLUInt && input->dtype.bits == 8))
+        return mf_fail(MF_ERROR_TYPE, "the pictures are of type %s, and only u8 and floats are taken",
+                       mf_type_name(input->dtype) ? mf_type_name(input->dtype) : "unknown");
+    const int64_t *shape = input->shape + (input->ndim == 4);
+    const int64_t batch = input->ndim == 4 ? input->shape[0] : 1;
+    if (input->ndim < 3 || input->ndim > 4)
+        return mf_fail(MF_ERROR_SHAPE, "the pictures have %d dimensions, not [batch,] height, width, channels",
+                       input->ndim);
+    if (batch == plan->batch && shape[0] == net->h && shape[1] == net->w && shape[2] == net->c)
+        return MF_OK;
+    return mf_fail(MF_ERROR_SHAPE,
+                   "%lld pictures of %lld x %lld x %lld came and the plan is for %lld of %lld x %lld x "
+                   "%lld",
+                   (long long)batch, (long long)shape[0], (long long)shape[1], (long long)shape[2],
+                   (long long)plan->batch, (long long)net->h, (long long)net->w, (long long)net->c);
+}
+
+/* Pictures in the CPU's memory, to a GPU: one copy. */
+static mf_status upload(mf_net_plan *plan, DLTensor *input)
+{
+    int64_t items = 1;
+    for (int d = input->ndim - 1; d >= 0; items *= input->shape[d--])
+        if (input->strides && input->shape[d] > 1 && input->strides[d] != items)
+            return mf_fail(MF_ERROR_UNSUPPORTED, "pictures that go to %s have to be row-major",
+                           mf_device_describe(plan->device));
+    const int64_t bytes = items * (input->dtype.bits / 8);
+    if (bytes > plan->upload_bytes) {
+        if (plan->upload)
+            mf_memory_destroy(plan->device, plan->upload);
+        plan->bytes -= plan->upload_bytes;
+        plan->upload = NULL;
+        plan->upload_bytes = 0;
+        MF_TRY(mf_net_memory(plan, bytes, &plan->upload));
+        plan->upload_bytes = bytes;
+    }
+    MF_TRY(mf_memory_write(plan->device, plan->upload, 0, (const char *)input->data + input->byte_offset, bytes));
+    input->data = plan->upload;
+    input->byte_offset = 0;
+    input->device.device_type = (DLDeviceType)mf_device_kind(plan->device);
+    return MF_OK;
+}
+
+/* The pictures become the plane of layer -1. */
+static mf_status take_input(mf_net_plan *plan, const DLTensor *given)
+{
+    DLTensor input = *given;
+    struct view to;
+    const int kind = mf_device_kind(plan->device);
+    if (kind != kDLCPU && input.device.device_type == kDLCPU)
+        MF_TRY(upload(plan, &input));
+    mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
+    if (input.ndim == 3) {
+        to.tensor.ndim = 3;
+        to.tensor.shape++;
+        to.tensor.strides++;
+    }
+    return mf_fold(plan->device, input.ndim == 3 ? "hwc->hwc" : "nhwc->nhwc",
+                   input.dtype.code == kDLUInt ? "f32(a)/255" : "a", &input, &to.tensor);
+}
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static mf_status run_step(mf_net_plan *plan, struct step *step)
+{
+    DLTensor in[STEP_INPUTS];
+    if (step->run)
+        return step->run(plan, step);
+    for (int i = 0; i < step->input_count; i++)
+        in[i] = step->in[i].tensor;
+    return mf_plan_execute_tensors(step->fold, in, &step->out.tensor, NULL);
+}
+
+mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input)
+{
+    MF_TRY(check_input(plan, input));
+    MF_TRY(take_input(plan, input));
+    if (plan->measure)
+        MF_TRY(mf_device_wait(plan->device, NULL));
+    for (int s = 0; s < plan->step_count; s++) {
+        const double start = plan->measure ? seconds_now() : 0;
+        MF_TRY(run_step(plan, &plan->step[s]));
+        if (!plan->measure)
+            continue;
+        MF_TRY(mf_device_wait(plan->device, NULL));
+        plan->step[s].seconds += seconds_now() - start;
+    }
+    return mf_device_wait(plan->device, NULL);
+}
+
+/* ---- reading ---- */
+
+mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t capacity)
+{
+    if (!plan || !values || layer < -1 || layer >= plan->net->layer_count)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_read: %s",
+                       !plan || !values ? "a pointer is null" : "there is no such layer");
+    const struct plane *plane = mf_plane(plan, layer);
+    const int64_t wanted = plan->batch * plane->h * plane->w * plane->c;
+    if (capacity < wanted)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_read: layer %d has %lld numbers and there is room for %lld",
+                       layer, (long long)wanted, (long long)capacity);
+    float *row = mf_alloc((size_t)(plane->w * plane->pitch) * sizeof(float));
+    mf_status status = row ? MF_OK : MF_ERROR_MEMORY;
+    for (int64_t y = 0; status == MF_OK && y < plan->batch * plane->h; y++) {
+        const int64_t at = plane->first + y / plane->h * plane->image + y % plane->h * plane->row;
+        const int64_t floats = (plane->w - 1) * plane->pitch + plane->c;
+        status = mf_memory_read(plan->device, plane->memory, at * (int64_t)sizeof(float), row,
+                                floats * (int64_t)sizeof(float));
+        for (int64_t x = 0; status == MF_OK && x < plane->w; x++, values += plane->c)
+            memcpy(values, row + x * plane->pitch, (size_t)plane->c * sizeof(float));
+    }
+    mf_free(row);
+    return status;
+}
+
+int mf_net_plan_step_count(const mf_net_plan *plan)
+{
+    return plan ? plan->step_count : 0;
+}
+
+mf_status mf_net_plan_step(const mf_net_plan *plan, int number, mf_net_step *info)
+{
+    static const char *const kinds[] = {"Conv2D",    "BatchNorm", "BiasAdd",  "Activation",
+                                        "MaxPool2D", "Route",     "Shortcut", "Upsample"};
+    if (!plan || !info || number < 0 || number >= plan->step_count)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_step: %s",
+                       !plan || !info ? "a pointer is null" : "there is no such step");
+    const struct step *step = &plan->step[number];
+    *info = (mf_net_step){step->layer, kinds[step->kind], step->seconds,
+                          step->fold ? mf_plan_describe(step->fold) : step->text};
+    return MF_OK;
+}
+
+void mf_net_plan_measure(mf_net_plan *plan, int measure)
+{
+    if (!plan)
+        return;
+    plan->measure = measure;
+    for (int s = 0; s < plan->step_count; s++)
+        plan->step[s].seconds = 0;
+}
+
+int64_t mf_net_plan_bytes(const mf_net_plan *plan)
+{
+    return plan ? plan->bytes : 0;
+}

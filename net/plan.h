@@ -1,0 +1,112 @@
+/* A network's plan inside: planes of memory between layers, and steps that fold one into another. */
+#ifndef MF_NET_PLAN_H
+#define MF_NET_PLAN_H
+
+#include "net.h"
+
+/* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch floats of device memory, of which channels
+ * 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
+ * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache. */
+struct plane {
+    int64_t h, w, c, border, pitch;
+    int64_t first; /* elements to channel 0 of the first pixel inside the border */
+    int64_t row;   /* elements from row to row, */
+    int64_t image; /* from picture to picture */
+    void *memory;
+    int owns; /* 0: it is another layer's */
+};
+
+enum { VIEW_RANK = 7, STEP_INPUTS = 3 };
+
+/* A tensor with its shape. */
+struct view {
+    DLTensor tensor;
+    int64_t shape[VIEW_RANK], stride[VIEW_RANK];
+};
+
+enum step_kind {
+    STEP_CONV,
+    STEP_BATCH_NORM,
+    STEP_BIAS,
+    STEP_ACTIVATION,
+    STEP_MAXPOOL,
+    STEP_ROUTE,
+    STEP_SHORTCUT,
+    STEP_UPSAMPLE
+};
+
+struct step;
+typedef mf_status step_fn(const mf_net_plan *plan, const struct step *step);
+
+struct step {
+    int layer, source; /* of a route: which of its sources */
+    enum step_kind kind;
+    step_fn *run; /* null: execute the fold */
+    mf_plan *fold;
+    int input_count;
+    struct view in[STEP_INPUTS], out;
+    struct blas_step *blas;
+    double seconds;
+    char text[80]; /* where there is no fold */
+};
+
+/* A layer's numbers in the device's memory. */
+struct numbers {
+    void *weights, *bias, *scale, *mean;
+};
+
+struct mf_net_plan {
+    const mf_net *net;
+    mf_device *device;
+    mf_net_way way;
+    int64_t batch;
+    mf_options options;
+    struct plane *planes; /* of layer l at l + 1 */
+    struct numbers *numbers;
+    struct step *step;
+    int step_count, step_room;
+    void *upload; /* pictures that came from the CPU, on a GPU */
+    int64_t upload_bytes, bytes;
+    int measure;
+};
+
+static inline struct plane *mf_plane(const mf_net_plan *plan, int layer)
+{
+    return &plan->planes[layer + 1];
+}
+
+/* Device memory that counts in plan->bytes; zero. */
+mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory);
+
+/* ---- views.c ---- */
+
+/* Floats at `memory`, `first` elements behind its beginning. */
+void mf_view_make(struct view *view, const mf_net_plan *plan, void *memory, int64_t first, int rank,
+                  const int64_t *shape, const int64_t *stride);
+/* batch x h x w x c without the border, or with `pad` rows and columns of it on each side. */
+void mf_view_plane(struct view *view, const mf_net_plan *plan, const struct plane *plane, int64_t pad);
+/* The same with channels split into groups: batch x h x w x groups x c / groups. */
+void mf_view_groups(struct view *view, const mf_net_plan *plan, const struct plane *plane, int64_t pad, int64_t groups,
+                    int64_t channels);
+
+/* ---- steps.c: the steps of each layer ---- */
+
+mf_status mf_net_plan_steps(mf_net_plan *plan);
+/* One more step. */
+struct step *mf_step_add(mf_net_plan *plan, int layer, enum step_kind kind);
+/* Its fold of step->in to step->out. */
+mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression);
+/* The expression of an activation of `inner`. */
+void mf_activation_text(enum activation activation, const char *inner, char *text, size_t size);
+
+/* ---- blas.c: convolutions as products of matrices ---- */
+
+mf_status mf_blas_add_conv(mf_net_plan *plan, int layer);
+void mf_blas_forget(mf_net_plan *plan, struct step *step);
+
+/* ---- scalar.c: plain loops ---- */
+
+/* The step as loops; null where there is none. */
+step_fn *mf_scalar_step(enum step_kind kind);
+
+#endif

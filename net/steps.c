@@ -1,0 +1,195 @@
+/* What fold each layer is. */
+#include "plan.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct step *mf_step_add(mf_net_plan *plan, int layer, enum step_kind kind)
+{
+    struct step *step = &plan->step[plan->step_count++];
+    *step = (struct step){.layer = layer, .kind = kind};
+    return step;
+}
+
+mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
+{
+    DLTensor in[STEP_INPUTS];
+    for (int i = 0; i < step->input_count; i++)
+        in[i] = step->in[i].tensor;
+    return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, &plan->options, &step->fold);
+}
+
+void mf_activation_text(enum activation activation, const char *inner, char *text, size_t size)
+{
+    static const char *const form[ACTIVATIONS] = {"%s", "leaky(%s)", "relu(%s)", "sigmoid(%s)", "tanh(%s)"};
+    const char *before = form[activation], *hole = strstr(before, "%s");
+    snprintf(text, size, "%.*s%s%s", (int)(hole - before), before, inner, hole + 2);
+}
+
+/* Either the fold, or the same as loops. */
+static mf_status finish_step(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
+{
+    if (plan->way != MF_NET_SCALAR)
+        return mf_step_fold(plan, step, modes, expression);
+    step->run = mf_scalar_step(step->kind);
+    snprintf(step->text, sizeof step->text, "plain loops");
+    return MF_OK;
+}
+
+/* The layer's numbers by filter, as an operand of c channels. */
+static void view_channels(struct view *view, const mf_net_plan *plan, void *numbers, int64_t c)
+{
+    const int64_t one = 1;
+    mf_view_make(view, plan, numbers, 0, 1, &c, &one);
+}
+
+/* A map of a layer's output into itself. */
+static mf_status add_map(mf_net_plan *plan, int layer, enum step_kind kind, const char *modes, const char *expression)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    const struct numbers *numbers = &plan->numbers[layer];
+    struct step *step = mf_step_add(plan, layer, kind);
+    mf_view_plane(&step->in[0], plan, mf_plane(plan, layer), 0);
+    mf_view_plane(&step->out, plan, mf_plane(plan, layer), 0);
+    step->input_count = kind == STEP_BATCH_NORM ? 3 : kind == STEP_BIAS ? 2 : 1;
+    view_channels(&step->in[1], plan, kind == STEP_BATCH_NORM ? numbers->mean : numbers->bias, l->c);
+    view_channels(&step->in[2], plan, numbers->scale, l->c);
+    return finish_step(plan, step, modes, expression);
+}
+
+/* What an unfused convolution leaves to do. */
+static mf_status add_rest(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    char text[32];
+    if (l->scale)
+        MF_TRY(add_map(plan, layer, STEP_BATCH_NORM, "nhwc,c,c->nhwc", "(a-b)*c"));
+    MF_TRY(add_map(plan, layer, STEP_BIAS, "nhwc,c->nhwc", "a+b"));
+    mf_activation_text(l->activation, "a", text, sizeof text);
+    return l->activation == LINEAR ? MF_OK : add_map(plan, layer, STEP_ACTIVATION, "nhwc->nhwc", text);
+}
+
+/* "(2h+i)", or "(h+i-1)" with before = 1. */
+static void window_text(char *text, size_t size, const struct layer *l, char mode, char offset, int64_t before)
+{
+    char stride[16] = "", outside[16] = "";
+    if (l->stride > 1)
+        snprintf(stride, sizeof stride, "%d", (int)l->stride);
+    if (before)
+        snprintf(outside, sizeof outside, "-%d", (int)before);
+    snprintf(text, size, "(%s%c+%c%s)", stride, mode, offset, outside);
+}
+
+static mf_status add_conv(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    const struct plane *from = mf_plane(plan, l->source[0]), *to = mf_plane(plan, layer);
+    const struct numbers *numbers = &plan->numbers[layer];
+    const int fused = !(plan->net->flags & MF_NET_UNFUSED);
+    const int64_t in = from->c / l->groups, taps = l->size * l->size, p = l->panel, o = l->groups * l->panels;
+    struct step *step = mf_step_add(plan, layer, STEP_CONV);
+    char h[48], w[48], modes[160], expression[48];
+    window_text(h, sizeof h, l, 'h', 'i', 0);
+    window_text(w, sizeof w, l, 'w', 'j', 0);
+    /* a group's filters are one panel where there are several groups */
+    mf_view_groups(&step->in[0], plan, from, l->before, l->groups, in);
+    mf_view_make(&step->in[1], plan, numbers->weights, 0, 5, (int64_t[]){o, l->size, l->size, in, p},
+                 (int64_t[]){taps * in * p, l->size * in * p, in * p, p, 1});
+    mf_view_make(&step->in[2], plan, numbers->bias, 0, 2, (int64_t[]){o, p}, (int64_t[]){p, 1});
+    mf_view_make(&step->out, plan, to->memory, to->first, 5, (int64_t[]){plan->batch, l->h, l->w, o, p},
+                 (int64_t[]){to->image, to->row, to->pitch, p, 1});
+    step->input_count = fused ? 3 : 2;
+    snprintf(modes, sizeof modes, "n%s%s%cc,oijcp%s->nhwop", h, w, l->groups > 1 ? 'o' : 'g', fused ? ",op" : "");
+    mf_activation_text(l->activation, "sum(a*b)+c", expression, sizeof expression);
+    MF_TRY(finish_step(plan, step, modes, fused ? expression : "sum(a*b)"));
+    return MF_OK;
+}
+
+static mf_status add_maxpool(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    struct step *step = mf_step_add(plan, layer, STEP_MAXPOOL);
+    char h[48], w[48], modes[160];
+    window_text(h, sizeof h, l, 'h', 'i', l->before);
+    window_text(w, sizeof w, l, 'w', 'j', l->before);
+    mf_view_plane(&step->in[0], plan, mf_plane(plan, l->source[0]), 0);
+    mf_view_plane(&step->out, plan, mf_plane(plan, layer), 0);
+    step->input_count = 1;
+    snprintf(modes, sizeof modes, "n%s%sc->nhwc with i=%d,j=%d", h, w, (int)l->size, (int)l->size);
+    return finish_step(plan, step, modes, "max(a)");
+}
+
+/* Every source's channels, one after the other. */
+static mf_status add_route(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    struct plane to = *mf_plane(plan, layer);
+    if (!to.owns)
+        return MF_OK;
+    for (int s = 0; s < l->source_count; s++, to.first += to.c) {
+        struct plane from = *mf_plane(plan, l->source[s]);
+        struct step *step = mf_step_add(plan, layer, STEP_ROUTE);
+        to.c = from.c /= l->parts;
+        from.first += l->part * from.c;
+        mf_view_plane(&step->in[0], plan, &from, 0);
+        mf_view_plane(&step->out, plan, &to, 0);
+        step->input_count = 1;
+        MF_TRY(finish_step(plan, step, "nhwc->nhwc", "a"));
+    }
+    return MF_OK;
+}
+
+static mf_status add_shortcut(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    struct step *step = mf_step_add(plan, layer, STEP_SHORTCUT);
+    char text[32];
+    mf_view_plane(&step->in[0], plan, mf_plane(plan, l->source[0]), 0);
+    mf_view_plane(&step->in[1], plan, mf_plane(plan, l->source[1]), 0);
+    mf_view_plane(&step->out, plan, mf_plane(plan, layer), 0);
+    step->input_count = 2;
+    mf_activation_text(l->activation, "a+b", text, sizeof text);
+    return finish_step(plan, step, "nhwc,nhwc->nhwc", text);
+}
+
+/* Every pixel stride x stride times: modes s and t are in the output, and have stride 0 in the input. */
+static mf_status add_upsample(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    const struct plane *from = mf_plane(plan, l->source[0]), *to = mf_plane(plan, layer);
+    struct step *step = mf_step_add(plan, layer, STEP_UPSAMPLE);
+    const int64_t shape[] = {plan->batch, from->h, l->stride, from->w, l->stride, l->c};
+    mf_view_make(&step->in[0], plan, from->memory, from->first, 6, shape,
+                 (int64_t[]){from->image, from->row, 0, from->pitch, 0, 1});
+    mf_view_make(&step->out, plan, to->memory, to->first, 6, shape,
+                 (int64_t[]){to->image, l->stride * to->row, to->row, l->stride * to->pitch, to->pitch, 1});
+    step->input_count = 1;
+    return finish_step(plan, step, "nhswtc->nhswtc", "a");
+}
+
+static mf_status add_layer(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    switch (l->kind) {
+    case LAYER_CONVOLUTIONAL:
+        MF_TRY(plan->way == MF_NET_BLAS ? mf_blas_add_conv(plan, layer) : add_conv(plan, layer));
+        return plan->net->flags & MF_NET_UNFUSED ? add_rest(plan, layer) : MF_OK;
+    case LAYER_MAXPOOL:
+        return add_maxpool(plan, layer);
+    case LAYER_ROUTE:
+        return add_route(plan, layer);
+    case LAYER_SHORTCUT:
+        return add_shortcut(plan, layer);
+    case LAYER_UPSAMPLE:
+        return add_upsample(plan, layer);
+    default:
+        return MF_OK; /* its output is its input */
+    }
+}
+
+mf_status mf_net_plan_steps(mf_net_plan *plan)
+{
+    for (int l = 0; l < plan->net->layer_count; l++)
+        MF_TRY(add_layer(plan, l));
+    return MF_OK;
+}
