@@ -179,10 +179,9 @@ static mf_status kernel_of(const struct plan *plan, const struct side *side, con
     const int words = (int)m->words, chunk = words <= 8 ? 8 : 16;
     mf_text_add(&text, "#define THREADS %d\n#define KEEP %d\n#define COLUMNS %d\n", THREADS, side ? side->keep : 2,
                 columns);
-    if (kernel == mf_text_match_popc_cl && words <= chunk) /* else 250 registers, to have a tile's words in flight */
-        mf_text_add(&text, "#define LAUNCH_BOUNDS THREADS, %d\n", side->keep <= 4 ? 6 : 4);
-    else
-        mf_text_append(&text, "#define LAUNCH_BOUNDS THREADS\n");
+    /* popc: else some take 250 registers, to have a tile's words in flight */
+    mf_text_append(&text, kernel == mf_text_match_popc_cl ? "#define LAUNCH_BOUNDS THREADS, 4\n"
+                                                          : "#define LAUNCH_BOUNDS THREADS\n");
     mf_text_add(&text, "#define HAS_QUERY_MASK %d\n#define HAS_TRAIN_MASK %d\n#define HAS_PAIR_MASK %d\n",
                 side && side->query_mask->stride, side && side->row_mask->stride, m->pair_mask.stride != NO_MASK);
     if (kernel == mf_text_match_popc_cl)

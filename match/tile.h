@@ -1,7 +1,8 @@
 /* What an instruction set gives for matching: the distances of a few queries to a tile of rows, and picking from them.
  *
  * Rows lie "vertically": a unit of rows is packed so that a vector has the same part of each of them, and one
- * instruction works on that many comparisons. Distances go to a tile in the nearest cache; the rest finds them there. */
+ * instruction works on that many comparisons. Distances go to a tile in the nearest cache; the rest finds them
+ * there. */
 #ifndef MF_MATCH_TILE_H
 #define MF_MATCH_TILE_H
 

@@ -1,5 +1,5 @@
-/* Matching with AVX-512 VPOPCNTDQ and VBMI2: 16 rows beside each other, word by word. Three operations (exclusive or, count, add)
- * for 16 words, on two ports: 1.5 cycles for a comparison of 512 bits; a tenth more for the two nearest. */
+/* Matching with AVX-512 VPOPCNTDQ and VBMI2: 16 rows beside each other, word by word. Three operations (exclusive or,
+ * count, add) for 16 words, on two ports: 1.5 cycles for a comparison of 512 bits; a tenth more for the two nearest. */
 #include <immintrin.h>
 #include <string.h>
 

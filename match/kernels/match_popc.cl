@@ -6,7 +6,7 @@
  * far is read with the row, so that few threads have anything better.
  *
  * ONE_CHUNK: rows have at most CHUNK words. */
-enum { TILE = 16 };
+enum { TILE = ONE_CHUNK ? 16 : 8 };
 
 struct ALIGNED(16) chunk {
     uint32_t word[CHUNK];
