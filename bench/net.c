@@ -3,7 +3,8 @@
  *     bench_net [NET.cfg NET.weights [RUNS [BACKEND]]]
  *
  * Without files a convolution like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs.
- * The floor of a layer is its multiplications and additions at the measured peak. */
+ * The floor of a layer is its multiplications and additions at the measured peak, the median of one trial before each
+ * run: processors, and what shares them, change their speed. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +15,7 @@
 
 #include "cpu/cpu.h"
 
-enum { CHAINS = 12, ROUNDS = 400000, MOST_THREADS = 256, MOST_STEPS = 200, MOST_RUNS = 1000 };
+enum { CHAINS = 12, ROUNDS = 1000000, MOST_THREADS = 256, MOST_STEPS = 200, MOST_RUNS = 1000 };
 
 static double seconds_now(void)
 {
@@ -97,20 +98,15 @@ static double measure_peak(int threads, const char *isa)
     static pthread_t thread[MOST_THREADS];
     static struct chaining each[MOST_THREADS];
     const int width = peak_width(isa);
-    double best = 0;
-    for (int trial = 0; width && trial < 15; trial++) {
-        const double start = seconds_now();
-        for (int t = 0; t < threads; t++) {
-            each[t].width = width;
-            if (pthread_create(&thread[t], NULL, chain, &each[t]))
-                return 0;
-        }
-        for (int t = 0; t < threads; t++)
-            pthread_join(thread[t], NULL);
-        const double rate = 2.0 * width * CHAINS * ROUNDS * threads / (seconds_now() - start);
-        best = rate > best ? rate : best;
+    const double start = seconds_now();
+    for (int t = 0; width && t < threads; t++) {
+        each[t].width = width;
+        if (pthread_create(&thread[t], NULL, chain, &each[t]))
+            return 0;
     }
-    return best;
+    for (int t = 0; width && t < threads; t++)
+        pthread_join(thread[t], NULL);
+    return 2.0 * width * CHAINS * ROUNDS * threads / (seconds_now() - start);
 }
 
 /* ---- the network ---- */
@@ -168,7 +164,7 @@ static void show(const mf_net *net, mf_net_plan *plan, double (*seconds)[MOST_RU
 
 int main(int argc, char **argv)
 {
-    static double seconds[MOST_STEPS][MOST_RUNS], whole[MOST_RUNS];
+    static double seconds[MOST_STEPS][MOST_RUNS], whole[MOST_RUNS], peaks[MOST_RUNS];
     const int runs = argc > 3 ? atoi(argv[3]) : 20;
     mf_net_options options = {argc > 4 && !strcmp(argv[4], "openblas") ? MF_NET_BLAS : MF_NET_FOLDS, 0, 0, 0};
     mf_device *cpu = NULL;
@@ -185,8 +181,8 @@ int main(int argc, char **argv)
     float *picture = calloc((size_t)(shape[0] * shape[1] * shape[2]), sizeof *picture);
     const DLTensor input = mf_tensor(picture, MF_F32, 3, shape);
     int good = picture != NULL;
-    double peak = measure_peak(cpu->thread_count, mf_cpu_isa_name(cpu));
     for (int r = -2; good && r < runs; r++) {
+        peaks[r < 0 ? 0 : r] = measure_peak(cpu->thread_count, mf_cpu_isa_name(cpu));
         mf_net_plan_measure(plan, 0);
         const double start = seconds_now();
         good = mf_net_plan_run(plan, &input) == MF_OK;
@@ -199,8 +195,7 @@ int main(int argc, char **argv)
             seconds[s][r < 0 ? 0 : r] = step.seconds;
         }
     }
-    const double again = measure_peak(cpu->thread_count, mf_cpu_isa_name(cpu));
-    peak = again > peak ? again : peak;
+    const double peak = median(peaks, runs);
     printf("%s; peak %.1f GFLOP/s; medians of %d runs\n", mf_device_describe(cpu), 1e-9 * peak, runs);
     if (good)
         show(net, plan, seconds, whole, runs, peak);

@@ -76,34 +76,30 @@ mf_status mf_net_parse(const char *cfg, size_t cfg_bytes, const void *weights, s
     return make("the cfg", cfg, cfg_bytes, &source, flags, net);
 }
 
-/* Opens a file whose size can be told. */
-static mf_status open_weights(const char *path, struct weight_source *source)
+/* The size of a file that can be wound back. */
+static mf_status find_size(FILE *file, const char *path, int64_t *size)
 {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return mf_fail(MF_ERROR_FILE, "%.200s cannot be opened: %s", path, strerror(errno));
-    long size = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
-    if (size < 0 || fseek(file, 0, SEEK_SET)) {
-        int reason = errno;
-        fclose(file);
-        return mf_fail(MF_ERROR_FILE, "%.200s has no size: %s", path, strerror(reason));
-    }
-    *source = (struct weight_source){mf_file_name(path), file, NULL, size, 0};
-    return MF_OK;
+    *size = fseek(file, 0, SEEK_END) ? -1 : ftell(file);
+    if (*size >= 0 && !fseek(file, 0, SEEK_SET))
+        return MF_OK;
+    return mf_fail(MF_ERROR_FILE, "%.200s has no size: %s", path, strerror(errno));
 }
 
 mf_status mf_net_load(const char *cfg_path, const char *weights_path, uint32_t flags, mf_net **net)
 {
     char *text;
     size_t bytes;
-    struct weight_source source;
+    int64_t size = 0;
     MF_TRY(check("mf_net_load", cfg_path, weights_path, flags, net));
     MF_TRY(mf_file_read(cfg_path, CFG_BYTES, &text, &bytes));
-    mf_status status = open_weights(weights_path, &source);
-    if (status == MF_OK) {
+    FILE *file = fopen(weights_path, "rb");
+    mf_status status = file ? find_size(file, weights_path, &size)
+                            : mf_fail(MF_ERROR_FILE, "%.200s cannot be opened: %s", weights_path, strerror(errno));
+    struct weight_source source = {mf_file_name(weights_path), file, NULL, size, 0};
+    if (status == MF_OK)
         status = make(mf_file_name(cfg_path), text, bytes, &source, flags, net);
-        fclose(source.file);
-    }
+    if (file)
+        fclose(file);
     mf_free(text);
     return status;
 }

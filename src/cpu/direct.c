@@ -338,7 +338,7 @@ static void place(const struct direct_job *job, int64_t batch, int64_t column, s
                d->column_size <= job->plan->device->kernels->contractions->direct_columns / 2;
 }
 
-/* The block of y that comes after this one; after the last, that of the panel which this thread will probably have next.
+/* The block of y that comes after this one; after the last, that of the panel this thread will probably have next.
  * Where panels are no blocks of memory of their own, nothing. */
 static void plan_fetch(const struct direct_job *job, int64_t number, int64_t block, int64_t lines,
                        struct direct_tile *tile)

@@ -23,7 +23,7 @@ struct direct_tile {
     const struct direct_run *run;
     int64_t runs;
     int rows, half; /* half the columns */
-    int goes_on;    /* from what out holds, else from 0 */
+    int goes_on;    /* out holds what the sum is added to */
     int ends;       /* this is the last part of the sum */
     enum direct_end end;
     float slope;

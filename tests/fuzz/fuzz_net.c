@@ -51,7 +51,7 @@ static int is_small(const mf_net *net)
 
 static void run(const mf_net *net, mf_device *cpu)
 {
-    mf_net_plan *plan;
+    mf_net_plan *plan = NULL;
     mf_net_box box[4];
     int64_t count;
     const int64_t shape[3] = {net->h, net->w, net->c};
