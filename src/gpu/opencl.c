@@ -231,15 +231,17 @@ static int has_sub_groups(const struct gpu *gpu)
 }
 
 /* The options of the compiler; -w because some drivers print warnings on the standard error, and a library does not.
- * MODEFOLD_OPENCL_OPTIONS adds some, such as -cl-opt-disable, to compile faster. */
-static void choose_options(struct gpu *gpu)
+ * MODEFOLD_OPENCL_OPTIONS gives others than PoCL's: its optimiser (seen with 3.1) makes NaNs of what kernels/contract.cl
+ * computes, which without it, on other drivers and on CUDA is right; and it takes four times as long. */
+static void choose_options(struct gpu *gpu, const char *platform)
 {
-    const char *more = getenv("MODEFOLD_OPENCL_OPTIONS");
+    const int is_pocl = strstr(platform, "PoCL") || strstr(platform, "pocl");
+    const char *given = getenv("MODEFOLD_OPENCL_OPTIONS"), *more = given ? given : is_pocl ? "-cl-opt-disable" : "";
     int rounds =
         (device_number(gpu->device, DEVICE_SINGLE_FP_CONFIG, sizeof(cl_ulong)) & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     snprintf(gpu->options, sizeof gpu->options, "-w %s %s %.120s",
              has_sub_groups(gpu) ? "-cl-std=CL3.0 -DSUB_GROUPS=1" : "-cl-std=CL1.2",
-             rounds ? "-cl-fp32-correctly-rounded-divide-sqrt" : "-DQUOTIENTS_BY_F64=1", more ? more : "");
+             rounds ? "-cl-fp32-correctly-rounded-divide-sqrt" : "-DQUOTIENTS_BY_F64=1", more);
 }
 
 static void find_limits(struct gpu *gpu)
@@ -251,7 +253,7 @@ static void find_limits(struct gpu *gpu)
     device_text(gpu->device, DEVICE_VERSION, version, sizeof version);
     if (cl.GetPlatformInfo(gpu->platform, PLATFORM_VERSION, sizeof platform - 1, platform, NULL))
         *platform = 0;
-    choose_options(gpu);
+    choose_options(gpu, platform);
     snprintf(gpu->key, sizeof gpu->key, "%s | %s | %s | %s | %s", platform, version, driver, limits->name,
              gpu->options);
     snprintf(limits->compiler, sizeof limits->compiler, "%.60s, driver %.40s", version, driver);
