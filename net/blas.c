@@ -1,34 +1,14 @@
 /* Convolutions as products of matrices: windows are copied into the rows of a matrix, pixels x terms; a BLAS multiplies
- * it by the weights, terms x filters; a fold brings the product to its plane, with bias and activation. On the CPU the
- * BLAS is OpenBLAS (libopenblas.so.0, opened at run time), on CUDA solver cublas.
+ * it by the weights, terms x filters; a fold brings the product to its plane, with bias and activation. The BLAS is
+ * solver openblas on the CPU, solver cublas on CUDA.
  * Cost: beside the product, (1 + channels / filters) * pixels * terms values written and read. */
 #include "plan.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../src/gpu/runtime.h"
-
-enum { ROW_MAJOR = 101, NO_TRANSPOSE = 111 }; /* cblas.h */
-
-static struct {
-    void (*sgemm)(int order, int a_form, int b_form, int m, int n, int k, float alpha, const float *a, int a_pitch,
-                  const float *b, int b_pitch, float beta, float *c, int c_pitch);
-    void (*set_threads)(int threads);
-} library;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static char why[256]; /* there is no OpenBLAS; "" when there is one */
-
-static void load(void)
-{
-    static const char *const files[] = {"libopenblas.so.0", NULL};
-    static const char *const symbols[] = {"cblas_sgemm", "openblas_set_num_threads", NULL};
-    mf_library_load("OpenBLAS, libopenblas.so.0,", files, symbols, &library, why, sizeof why);
-}
-
 struct blas_step {
-    mf_plan *copy, *product, *finish; /* product: null on the CPU */
+    mf_plan *copy, *product, *finish;
     void *windows, *weights, *sums;
     struct view window_view, row_view, weight_view, sum_view, sum_rows, bias;
     int64_t pixels, terms, filters, groups; /* terms and filters of a group */
@@ -85,11 +65,13 @@ static mf_status plan_copy(mf_net_plan *plan, const struct layer *l, struct blas
                           &plan->options, &b->copy);
 }
 
+/* A matrix with one row or column is none to a BLAS. */
 static mf_status plan_product(mf_net_plan *plan, struct blas_step *b)
 {
     const int64_t g = b->groups, m = b->pixels, k = b->terms, n = b->filters;
+    const char *const blas = mf_device_kind(plan->device) == kDLCPU ? "openblas" : "cublas";
     mf_options options = plan->options;
-    options.solver = "cublas";
+    options.solver = m > 1 && k > 1 && n > 1 ? blas : NULL;
     mf_view_make(&b->row_view, plan, b->windows, 0, 3, (int64_t[]){g, m, k}, (int64_t[]){m * k, k, 1});
     mf_view_make(&b->weight_view, plan, b->weights, 0, 3, (int64_t[]){g, k, n}, (int64_t[]){k * n, n, 1});
     mf_view_make(&b->sum_rows, plan, b->sums, 0, 3, (int64_t[]){g, m, n}, (int64_t[]){m * n, n, 1});
@@ -117,31 +99,14 @@ static mf_status plan_finish(mf_net_plan *plan, struct step *step, struct blas_s
 static mf_status run(const mf_net_plan *plan, const struct step *step)
 {
     const struct blas_step *b = step->blas;
-    const int m = (int)b->pixels, n = (int)b->filters, k = (int)b->terms;
     DLTensor rows = b->row_view.tensor;
     const DLTensor factors[] = {rows, b->weight_view.tensor}, in[] = {b->sum_view.tensor, b->bias.tensor};
     MF_TRY(mf_plan_execute(
         b->copy, (const void *const[]){(const char *)b->window_view.tensor.data + b->window_view.tensor.byte_offset},
         (void *const[]){b->windows}, NULL));
-    for (int64_t g = 0; !b->product && g < b->groups; g++)
-        library.sgemm(ROW_MAJOR, NO_TRANSPOSE, NO_TRANSPOSE, m, n, k, 1, (const float *)b->windows + g * m * k, k,
-                      (const float *)b->weights + g * k * n, n, 0, (float *)b->sums + g * m * n, n);
-    if (b->product)
-        MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, NULL));
+    MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, NULL));
     (void)plan;
     return mf_plan_execute_tensors(b->finish, in, &step->out.tensor, NULL);
-}
-
-static mf_status find_library(const mf_net_plan *plan)
-{
-    if (mf_device_kind(plan->device) != kDLCPU)
-        return MF_OK; /* solver cublas says what is missing */
-    pthread_once(&once, load);
-    if (*why)
-        return mf_fail(MF_ERROR_UNSUPPORTED, "%s", why);
-    if (plan->options.threads)
-        library.set_threads(plan->options.threads);
-    return MF_OK;
 }
 
 mf_status mf_blas_add_conv(mf_net_plan *plan, int layer)
@@ -150,7 +115,6 @@ mf_status mf_blas_add_conv(mf_net_plan *plan, int layer)
     struct step *step = mf_step_add(plan, layer, STEP_CONV);
     struct blas_step *b = step->blas = mf_calloc(sizeof *b);
     int64_t values, floats = (int64_t)sizeof(float);
-    MF_TRY(find_library(plan));
     if (!b)
         return MF_ERROR_MEMORY;
     b->pixels = plan->batch * l->h * l->w;
@@ -163,8 +127,7 @@ mf_status mf_blas_add_conv(mf_net_plan *plan, int layer)
     MF_TRY(mf_net_memory(plan, b->pixels * l->c * floats, &b->sums));
     MF_TRY(put_weights(plan, l, b));
     MF_TRY(plan_copy(plan, l, b));
-    if (mf_device_kind(plan->device) != kDLCPU)
-        MF_TRY(plan_product(plan, b));
+    MF_TRY(plan_product(plan, b));
     MF_TRY(plan_finish(plan, step, b));
     step->run = run;
     snprintf(step->text, sizeof step->text, "a product %lld x %lld x %lld over copied windows", (long long)b->pixels,
