@@ -319,7 +319,10 @@ static void test_devices(void)
     options.solver = "outer";
     CHECK(mf_plan_create(cpu, "i->i", "a", &in, &out, &options, &plan) == MF_ERROR_UNSUPPORTED && !plan);
     check_sentence("outer", "solver outer");
-    const mf_options strange[] = {{NULL, 4, 0}, {NULL, MF_ORDER_AS_WRITTEN | 0x100, 0}, {NULL, 0, -1}};
+    const mf_options strange[] = {{NULL, 8, 0},
+                                  {NULL, MF_ORDER_FREE | MF_ORDER_CONTRACT, 0},
+                                  {NULL, MF_ORDER_AS_WRITTEN | 0x100, 0},
+                                  {NULL, 0, -1}};
     for (size_t o = 0; o < sizeof strange / sizeof strange[0]; o++) {
         CHECK(mf_plan_create(cpu, "i->i", "a", &in, &out, &strange[o], &plan) == MF_ERROR_ARGUMENT && !plan);
         check_sentence("options|flags|threads", "strange options");
