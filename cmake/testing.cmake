@@ -3,7 +3,7 @@
 # Registers a test that runs in a clean folder of its own, under the emulator when there is one. COUNTED: its last line
 # is "NAME: P passed, F failed, S skipped" (tests/check.h). cmake/run-one.sh leaves the counts in
 # ${PROJECT_BINARY_DIR}/results, where tools/run-tests.sh adds them up.
-set(MODEFOLD_TEST_SECONDS 300 CACHE STRING "How long one test may take")
+set(MODEFOLD_TEST_SECONDS 900 CACHE STRING "How long one test may take")
 
 # Sanitizers of clang 14 want a predictable address space, which newer kernels give only without randomisation.
 set(modefold_test_prefix ${CMAKE_CROSSCOMPILING_EMULATOR})
