@@ -59,12 +59,14 @@ def numpy_call(problem):
 
 
 def median_seconds(function, runs):
+    """Of as many runs; of more where they are short."""
     start = time.perf_counter()
     function()
-    if time.perf_counter() - start > 2:
+    first = time.perf_counter() - start
+    if first > 2:
         runs = 1  # once more is enough of what takes so long
     times = []
-    for _ in range(runs):
+    while len(times) < runs or (sum(times) < 0.2 and len(times) < 1001):
         start = time.perf_counter()
         function()
         times.append(time.perf_counter() - start)
