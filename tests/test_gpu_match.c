@@ -38,7 +38,7 @@ static void test_random(const char *name)
         check_skip(name, mf_error());
         return;
     }
-    const int64_t count = number_of("MODEFOLD_GPU_MATCH_COUNT", 1000), seed = number_of("MODEFOLD_GPU_MATCH_SEED", 1);
+    const int64_t count = number_of("MODEFOLD_GPU_MATCH_COUNT", 200), seed = number_of("MODEFOLD_GPU_MATCH_SEED", 1);
     for (int s = 0; s < 3; s++) {
         const int64_t wanted = s ? (count + 3) / 4 : count; /* the library's own choice, then those by name */
         int64_t done = 0, right = 0;

@@ -106,7 +106,8 @@ export MODEFOLD_GPU_VERIFY_CACHE
 stage_gcc() {
     rm -rf "$MODEFOLD_GPU_VERIFY_CACHE"
     needs gcc cmake gcc && build gcc gcc &&
-        MODEFOLD_GPU_VERIFY_COUNT=${MODEFOLD_GPU_VERIFY_COUNT:-2000} run_tests gcc gcc -LE install
+        MODEFOLD_GPU_VERIFY_COUNT=${MODEFOLD_GPU_VERIFY_COUNT:-2000} \
+            MODEFOLD_GPU_MATCH_COUNT=${MODEFOLD_GPU_MATCH_COUNT:-1000} run_tests gcc gcc -LE install
 }
 stage_install() {
     needs install cmake gcc && build install gcc && run_tests install gcc -L install
