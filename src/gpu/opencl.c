@@ -231,7 +231,7 @@ static int has_sub_groups(const struct gpu *gpu)
 }
 
 /* The options of the compiler; -w because some drivers print warnings on the standard error, and a library does not.
- * MODEFOLD_OPENCL_OPTIONS gives others than PoCL's: its optimiser (3.1) makes NaNs of what kernels/contract.cl folds. */
+ * MODEFOLD_OPENCL_OPTIONS replaces PoCL's: its optimiser (3.1) makes NaNs of what kernels/contract.cl folds. */
 static void choose_options(struct gpu *gpu, const char *platform)
 {
     const int is_pocl = strstr(platform, "PoCL") || strstr(platform, "pocl");
