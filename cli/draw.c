@@ -5,15 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wall"
-#pragma GCC diagnostic ignored "-Wextra"
-#pragma GCC diagnostic ignored "-Wconversion"
-#pragma GCC diagnostic ignored "-Wsign-conversion"
-#pragma GCC diagnostic ignored "-Wshadow"
-#pragma GCC diagnostic ignored "-Wunused-function"
 #include <stb/stb_easy_font.h>
-#pragma GCC diagnostic pop
 
 enum { TEXT_BYTES = 80, QUAD_BYTES = 64, QUADS = TEXT_BYTES * 24, LETTER_HEIGHT = 12 };
 

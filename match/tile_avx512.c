@@ -18,34 +18,8 @@ enum { LANES = 16, PAIR = 2 }; /* PAIR: units at once, so that a query's word is
 #define pick_add(a, b) _mm512_add_epi32(a, b)
 #define pick_key(v, number, n) _mm512_shldi_epi32(v, number, n)
 #define pick_any_below(v, limit) _mm512_cmplt_epu32_mask(v, _mm512_set1_epi32((int)(limit)))
+#include "pack.inc"
 #include "select.inc"
-
-static int64_t unit_bytes(int64_t words)
-{
-    return 4 * words * LANES;
-}
-
-static int64_t query_bytes(int64_t words)
-{
-    return 4 * words;
-}
-
-static void pack(const char *const *rows, int64_t words, void *unit)
-{
-    uint32_t *to = unit;
-    for (int l = 0; l < LANES; l++)
-        for (int64_t w = 0; w < words; w++) {
-            if (rows[l])
-                memcpy(&to[w * LANES + l], rows[l] + 4 * w, 4);
-            else
-                to[w * LANES + l] = 0;
-        }
-}
-
-static void prepare(const char *row, int64_t words, void *query)
-{
-    memcpy(query, row, (size_t)(4 * words));
-}
 
 /* `units` (1 or PAIR) units; words and units are constants where this is inlined. */
 static inline __attribute__((always_inline)) void few(const void *const *queries, const char *at, int units,

@@ -18,40 +18,17 @@ enum { LANES = 4, PAIR = 2, DEEP = 31 /* words whose counts fit in a byte */ };
 #define pick_add(a, b) vaddq_u32(a, b)
 #define pick_key(v, number, n) vorrq_u32(vshlq_n_u32(v, n), number)
 #define pick_any_below(v, limit) (vminvq_u32(v) < (limit))
+#include "pack.inc"
 #include "select.inc"
-
-static int64_t unit_bytes(int64_t words)
-{
-    return 4 * words * LANES;
-}
-
-static int64_t query_bytes(int64_t words)
-{
-    return 4 * words;
-}
-
-static void pack(const char *const *rows, int64_t words, void *unit)
-{
-    uint32_t *to = unit;
-    for (int l = 0; l < LANES; l++)
-        for (int64_t w = 0; w < words; w++) {
-            if (rows[l])
-                memcpy(&to[w * LANES + l], rows[l] + 4 * w, 4);
-            else
-                to[w * LANES + l] = 0;
-        }
-}
-
-static void prepare(const char *row, int64_t words, void *query)
-{
-    memcpy(query, row, (size_t)(4 * words));
-}
 
 /* `units` (1 or PAIR, a constant) units. */
 static inline __attribute__((always_inline)) void few(const void *const *queries, const uint32_t *at, int units,
                                                       int64_t words, uint32_t *distance)
 {
     uint32x4_t sum[MATCH_QUERIES][PAIR];
+    for (int q = 0; q < MATCH_QUERIES; q++)
+        for (int u = 0; u < units; u++)
+            sum[q][u] = vdupq_n_u32(0);
     for (int64_t w = 0; w < words; w += DEEP) {
         const int64_t end = words - w < DEEP ? words : w + DEEP;
         uint8x16_t bytes[MATCH_QUERIES][PAIR];
@@ -67,10 +44,8 @@ static inline __attribute__((always_inline)) void few(const void *const *queries
                 }
             }
         for (int q = 0; q < MATCH_QUERIES; q++)
-            for (int u = 0; u < units; u++) {
-                const uint32x4_t more = vpaddlq_u16(vpaddlq_u8(bytes[q][u]));
-                sum[q][u] = w ? vaddq_u32(sum[q][u], more) : more;
-            }
+            for (int u = 0; u < units; u++)
+                sum[q][u] = vaddq_u32(sum[q][u], vpaddlq_u16(vpaddlq_u8(bytes[q][u])));
     }
     for (int q = 0; q < MATCH_QUERIES; q++)
         for (int u = 0; u < units; u++)

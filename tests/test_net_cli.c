@@ -1,38 +1,22 @@
 /* modefold detect, by the built command, on the small network and pictures made here. */
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "check.h"
+#include "command.h"
 #include "net_small.h"
 #include "picture.h"
 
-enum { TEXT = 1 << 16 };
-
-static char out_text[TEXT], err_text[TEXT];
-
-static void read_text(const char *path, char *text)
-{
-    FILE *file = fopen(path, "rb");
-    size_t n = file ? fread(text, 1, TEXT - 1, file) : 0;
-    text[n] = 0;
-    if (file)
-        fclose(file);
-}
-
-static int run(const char *arguments)
+static int detect(const char *arguments)
 {
     char line[1024];
-    snprintf(line, sizeof line, "\"$MODEFOLD_COMMAND\" detect %s >out.txt 2>err.txt </dev/null", arguments);
-    int status = system(line);
-    read_text("out.txt", out_text);
-    read_text("err.txt", err_text);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    snprintf(line, sizeof line, "detect %s", arguments);
+    return run(line);
 }
 
 static void expect(const char *arguments, int status, const char *part)
 {
     const char *text = status ? err_text : out_text;
-    int found = run(arguments);
+    int found = detect(arguments);
     CHECK_MSG(found == status && strstr(text, part) && (status || !err_text[0]), "%s: status %d\n%s%sshould say ... %s",
               arguments, found, out_text, err_text, part);
 }

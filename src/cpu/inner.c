@@ -3,8 +3,10 @@
  * Rows of at most one tile are folded many at a time; longer rows tile by tile, and their tiles' states once more.
  * An argument that is an operand with contiguous rows is read from memory by the fold kernels; any other one is
  * evaluated, block by block, into rows in the nearest cache first, which serves every stride, type and expression.
- * A few long rows are shared by all threads tile by tile.
- * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile. */
+ * A few long rows are shared by all threads tile by tile. Rows made of short runs that lie beside their neighbours' are
+ * read together, run by run, so that memory is read in its order.
+ * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile, of up
+ * to TILES_AT_ONCE rows that are read together. */
 #include "inner.h"
 
 #include <stdio.h>

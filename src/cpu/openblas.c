@@ -3,8 +3,6 @@
  *
  * How many threads OpenBLAS uses is one number for the whole process, and its blocks depend on it: executions that
  * want the same number run side by side, others wait. */
-#include "openblas.h"
-
 #include <pthread.h>
 #include <stdio.h>
 
@@ -34,12 +32,6 @@ static void load(void)
     mf_library_load("OpenBLAS, libopenblas.so.0,", files, symbols, &library, why, sizeof why);
 }
 
-int mf_openblas_is_there(void)
-{
-    pthread_once(&once, load);
-    return !*why;
-}
-
 static int applicable(const struct mf_plan *plan)
 {
     struct gemm gemm;
@@ -48,7 +40,8 @@ static int applicable(const struct mf_plan *plan)
 
 static mf_status make(struct mf_plan *plan)
 {
-    if (!mf_openblas_is_there())
+    pthread_once(&once, load);
+    if (*why)
         return mf_fail(MF_ERROR_DEVICE, "%s", why);
     struct gemm *gemm = plan->data = mf_calloc(sizeof *gemm);
     if (!gemm)
