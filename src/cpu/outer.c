@@ -340,7 +340,6 @@ struct job {
     char *states[MAX_REDUCERS][2]; /* shared, when split */
     int64_t blocks;                /* all of them */
     int64_t block;                 /* the block whose tiles are the tasks, when split */
-    int64_t step;                  /* a worker's next block is about so many blocks later */
 };
 
 struct worker {
@@ -376,7 +375,7 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     c->kernels = job->plan->device->kernels;
     c->width = data->columns - first < data->width ? data->columns - first : data->width;
     find_block(job, block, c->base);
-    find_block(job, block + job->step, c->after);
+    find_block(job, block + 1, c->after);
     size_t item = (size_t)mf_dtypes[problem->out_type[0]].size;
     c->answer =
         data->answers ? job->pointers->out[0] + (mf_walk_offset(&data->answer, kept) + first) * (int64_t)item : NULL;
@@ -516,7 +515,6 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     job.plan = plan;
     job.pointers = pointers;
     job.blocks = blocks;
-    job.step = data->split || data->batch > 1 ? 1 : threads;
     size_t workers = (size_t)threads * data->worker_bytes;
     job.memory = mf_alloc_aligned(workers + (data->split ? data->states_bytes : 0));
     if (!job.memory)

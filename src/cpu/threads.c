@@ -1,11 +1,18 @@
 /* A small pool of threads that sleep until there is work.
  *
+ * To wake a thread takes as long as to fold a megabyte. So the caller works as soon as it has called for help, and
+ * waits only for those who have come by then; and a thread that has done its share looks out for the next call for some
+ * microseconds before it sleeps.
+ *
  * Not OpenMP: the pool belongs to a device handle, so that a program sees no threads it did not open; it is plain
  * pthreads, which ThreadSanitizer checks; and a second caller at the same time simply works alone instead of
  * waiting. */
 #include "cpu.h"
 
 #include <stdlib.h>
+#include <unistd.h>
+
+enum { LOOKS = 500 };
 
 struct worker {
     struct threads *pool;
@@ -13,28 +20,55 @@ struct worker {
     int number; /* 1 ...; the caller is worker 0 */
 };
 
+/* The tasks of one worker that nobody has taken, on a cache line of its own. */
+struct share {
+    int64_t next, end; /* next is atomic */
+    char rest_of_line[48];
+};
+
 struct threads {
     pthread_mutex_t lock, in_use;
     pthread_cond_t work, done;
     int count, started; /* helpers besides the caller */
     struct worker *workers;
-    /* the current call, under lock */
+    struct share *shares;
+    int looks; /* how many times a thread looks before it sleeps */
+    /* the current call, changed under lock; round and running are atomic */
     uint64_t round;
     int wanted, running, closing;
-    int64_t tasks;
-    int64_t next; /* atomic */
+    int sharers;
     task_fn *task;
     void *context;
 };
 
-static void run_tasks(struct threads *pool, task_fn *task, void *context, int64_t tasks, int number)
+/* The worker's own share first, which is the same from call to call and may be in its core's cache; then the others'. */
+static void run_tasks(struct threads *pool, task_fn *task, void *context, int sharers, int number)
 {
-    for (;;) {
-        int64_t i = __atomic_fetch_add(&pool->next, 1, __ATOMIC_RELAXED);
-        if (i >= tasks)
-            return;
-        task(context, i, number);
+    for (int k = 0; k < sharers; k++) {
+        struct share *share = &pool->shares[(number + k) % sharers];
+        for (;;) {
+            int64_t i = __atomic_fetch_add(&share->next, 1, __ATOMIC_RELAXED);
+            if (i >= share->end)
+                break;
+            task(context, i, number);
+        }
     }
+}
+
+static void relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+/* Looks out for a round after `seen`, some microseconds long. */
+static void look_for_round(const struct threads *pool, uint64_t seen)
+{
+    for (int i = 0; i < pool->looks && __atomic_load_n(&pool->round, __ATOMIC_RELAXED) == seen; i++)
+        relax();
 }
 
 static void *worker_main(void *argument)
@@ -42,23 +76,26 @@ static void *worker_main(void *argument)
     struct worker *me = argument;
     struct threads *pool = me->pool;
     uint64_t seen = 0;
-    pthread_mutex_lock(&pool->lock);
     for (;;) {
-        while (!pool->closing && pool->round == seen)
+        look_for_round(pool, seen);
+        pthread_mutex_lock(&pool->lock);
+        while (!pool->closing && (pool->round == seen || me->number >= pool->wanted)) {
+            seen = pool->round;
             pthread_cond_wait(&pool->work, &pool->lock);
+        }
         if (pool->closing)
             break;
         seen = pool->round;
-        if (me->number >= pool->wanted)
-            continue;
+        __atomic_add_fetch(&pool->running, 1, __ATOMIC_RELAXED);
         task_fn *task = pool->task;
         void *context = pool->context;
-        int64_t tasks = pool->tasks;
+        int sharers = pool->sharers;
         pthread_mutex_unlock(&pool->lock);
-        run_tasks(pool, task, context, tasks, me->number);
+        run_tasks(pool, task, context, sharers, me->number);
         pthread_mutex_lock(&pool->lock);
-        if (--pool->running == 0)
+        if (__atomic_sub_fetch(&pool->running, 1, __ATOMIC_RELAXED) == 0)
             pthread_cond_signal(&pool->done);
+        pthread_mutex_unlock(&pool->lock);
     }
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -78,14 +115,21 @@ void mf_parallel(struct threads *pool, int count_threads, int64_t count, task_fn
     pthread_mutex_lock(&pool->lock);
     pool->task = task;
     pool->context = context;
-    pool->tasks = count;
-    pool->wanted = count_threads;
-    pool->running = count_threads - 1;
-    __atomic_store_n(&pool->next, 0, __ATOMIC_RELAXED);
-    pool->round++;
+    pool->wanted = pool->sharers = count_threads;
+    for (int64_t w = 0, first = 0; w < count_threads; w++) {
+        pool->shares[w].next = first;
+        first += count / count_threads + (w < count % count_threads);
+        pool->shares[w].end = first;
+    }
+    __atomic_add_fetch(&pool->round, 1, __ATOMIC_RELAXED);
     pthread_cond_broadcast(&pool->work);
     pthread_mutex_unlock(&pool->lock);
-    run_tasks(pool, task, context, count, 0);
+    run_tasks(pool, task, context, count_threads, 0);
+    pthread_mutex_lock(&pool->lock);
+    pool->wanted = 0; /* who has not come yet need not come */
+    pthread_mutex_unlock(&pool->lock);
+    for (int i = 0; i < pool->looks && __atomic_load_n(&pool->running, __ATOMIC_RELAXED); i++)
+        relax();
     pthread_mutex_lock(&pool->lock);
     while (pool->running)
         pthread_cond_wait(&pool->done, &pool->lock);
@@ -108,6 +152,7 @@ void mf_threads_destroy(struct threads *pool)
     pthread_mutex_destroy(&pool->lock);
     pthread_mutex_destroy(&pool->in_use);
     mf_free(pool->workers);
+    mf_free(pool->shares);
     mf_free(pool);
 }
 
@@ -121,8 +166,10 @@ struct threads *mf_threads_create(int count)
     pthread_cond_init(&pool->work, NULL);
     pthread_cond_init(&pool->done, NULL);
     pool->count = count - 1;
+    pool->looks = sysconf(_SC_NPROCESSORS_ONLN) >= count ? LOOKS : 0;
     pool->workers = mf_calloc(sizeof *pool->workers * (size_t)count);
-    if (!pool->workers) {
+    pool->shares = mf_alloc_aligned(sizeof *pool->shares * (size_t)count);
+    if (!pool->workers || !pool->shares) {
         mf_threads_destroy(pool);
         return NULL;
     }
