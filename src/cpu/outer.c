@@ -11,8 +11,9 @@
 #include <stdlib.h>
 
 enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
-/* What is worth the threads' start, and the least width that each is given of it. */
-enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16 };
+/* What is worth the threads' start, and the least width that each is given of it; a thread's shares of few columns whose
+ * folds have no order. */
+enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16, SHARES = 8 };
 /* Operands up to CACHED_BYTES are as likely as not in a cache, where asking for lines ahead only costs. */
 enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 1024 };
 
@@ -89,6 +90,31 @@ static int64_t runs_in_strip(const struct mf_plan *plan, int64_t run, int64_t co
     return runs;
 }
 
+/* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as one,
+ * a power of two. */
+static int64_t blocks_beside(const struct mf_plan *plan, const struct outer_plan *data)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    const int loop = nest->kept - 2;
+    const int64_t elements = data->strip * nest->size[nest->kept - 1];
+    if (data->strip == 1 || data->layout != STRIP_ROWS || loop < 0 ||
+        data->strip != nest->size[nest->kept + nest->reduced - 1])
+        return 1;
+    int64_t item = 1, beside = 1;
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const int input = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
+        if (nest->in[input][loop] != elements)
+            return 1;
+        item = mf_dtypes[problem->in_type[input]].size > item ? mf_dtypes[problem->in_type[input]].size : item;
+    }
+    const int64_t outputs = problem->kept_total / nest->size[nest->kept - 1];
+    while (2 * beside * elements * item <= WIDTH_BYTES && nest->size[loop] % (2 * beside) == 0 &&
+           outputs / (2 * beside) >= 4 * plan->threads)
+        beside *= 2;
+    return beside;
+}
+
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
 static int choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout)
 {
@@ -151,6 +177,18 @@ static int applicable(const struct mf_plan *plan)
 
 /* ---- planning ---- */
 
+/* The kept loops but the columns', in steps of `beside`. */
+static void plan_kept(const struct nest *nest, int64_t beside, const int64_t *strides, struct walk *walk)
+{
+    int64_t size[MAX_LOOPS], stride[MAX_LOOPS];
+    for (int l = 0; l < nest->kept - 1; l++) {
+        const int64_t step = l == nest->kept - 2 ? beside : 1;
+        size[l] = nest->size[l] / step;
+        stride[l] = strides[l] * step;
+    }
+    mf_walk_make(walk, nest->kept - 1, size, stride);
+}
+
 static void plan_arguments(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
@@ -178,7 +216,7 @@ static void plan_arguments(struct mf_plan *plan)
     for (int i = 0; i < problem->input_count; i++) {
         mf_walk_make(&data->block.walk[i], 1, &nest->size[nest->kept - 1], &nest->in[i][nest->kept - 1]);
         mf_walk_make(&data->row[i], nest->reduced, nest->size + nest->kept, nest->in[i] + nest->kept);
-        mf_walk_make(&data->kept[i], nest->kept - 1, nest->size, nest->in[i]);
+        plan_kept(nest, data->beside, nest->in[i], &data->kept[i]);
     }
 }
 
@@ -199,10 +237,10 @@ static void plan_width(struct mf_plan *plan)
         value = state > value ? state : value;
         item = size < item ? size : item;
     }
-    data->columns = nest->size[nest->kept - 1];
+    data->columns = nest->size[nest->kept - 1] * data->beside;
     int64_t most = WIDTH_BYTES / item < STATES_BYTES / value ? WIDTH_BYTES / item : STATES_BYTES / value;
     if (data->strip > 1)
-        most = STRIP_ELEMENTS / data->strip;
+        most = data->beside > 1 ? data->columns : STRIP_ELEMENTS / data->strip;
     if (data->root_count && most > BLOCK)
         most = BLOCK;
     int64_t others = problem->kept_total / data->columns, share = data->columns * others / plan->threads;
@@ -312,14 +350,20 @@ static mf_status make(struct mf_plan *plan)
     data->elements = problem->reduced_total;
     data->tiles = (data->elements + TILE - 1) / TILE;
     choose_strip(plan, &data->strip, &data->inside, &data->layout);
+    data->beside = blocks_beside(plan, data);
     plan_arguments(plan);
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * plan->threads && tasks < 4 * plan->threads;
     data->split_tiles = data->tiles >= 8 * SPLIT_TILES * plan->threads ? SPLIT_TILES : 1;
     plan_lanes(plan);
-    if (data->any_order && !data->split)
-        data->tiles = 1; /* the contract's tiles are about order */
+    data->tile = TILE;
+    if (data->any_order) { /* the contract's tiles are about order */
+        const int64_t shares = data->split ? SHARES * plan->threads : 1;
+        data->tile = ((data->elements + shares - 1) / shares + TILE - 1) / TILE * TILE;
+        data->tiles = (data->elements + data->tile - 1) / data->tile;
+        data->split_tiles = 1;
+    }
     data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->answers = runs_are_answers(plan);
@@ -461,8 +505,8 @@ static void one_block(const struct job *job, int64_t block, int number)
     } else {
         lay_out_states(data, job->plan->problem.program.reducer_count, memory + data->finish_bytes, states);
         for (int64_t t = 0; t < data->tiles; t++) {
-            int64_t e = t * TILE;
-            mf_outer_tile(&w.columns, e, data->elements - e < TILE ? data->elements - e : TILE);
+            int64_t e = t * data->tile;
+            mf_outer_tile(&w.columns, e, data->elements - e < data->tile ? data->elements - e : data->tile);
             keep_tile(&w.columns, states, t);
         }
         mf_outer_join(&w.columns, states, data->tiles);
@@ -487,8 +531,8 @@ static void tile_task(void *context, int64_t task, int number)
     struct worker w;
     start_columns(&w, job, job->block, job->memory + (size_t)number * data->worker_bytes + data->finish_bytes);
     for (int64_t t = task * data->split_tiles; t < (task + 1) * data->split_tiles && t < data->tiles; t++) {
-        int64_t e = t * TILE;
-        mf_outer_tile(&w.columns, e, data->elements - e < TILE ? data->elements - e : TILE);
+        int64_t e = t * data->tile;
+        mf_outer_tile(&w.columns, e, data->elements - e < data->tile ? data->elements - e : data->tile);
         keep_tile(&w.columns, job->states, t);
     }
 }
@@ -532,9 +576,10 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct outer_plan *data = plan->data;
-    snprintf(text, size, "%lld block%s of %lld columns, strips of %lld%s, %lld tile%s; %d arguments evaluated; %s",
+    snprintf(text, size, "%lld block%s of %lld columns, strips of %lld%s%s, %lld tile%s; %d arguments evaluated; %s",
              (long long)data->blocks, data->blocks == 1 ? "" : "s", (long long)data->width, (long long)data->strip,
-             data->layout == STRIP_COLUMNS ? " (elements inside)" : "", (long long)data->tiles,
+             data->layout == STRIP_COLUMNS ? " (elements inside)" : "",
+             data->beside > 1 ? " with neighbours beside" : "", (long long)data->tiles,
              data->tiles == 1 ? "" : "s", data->root_count,
              data->split ? "tiles shared by all threads" : "blocks shared by all threads");
 }

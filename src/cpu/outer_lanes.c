@@ -267,24 +267,33 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
     return n / LANES;
 }
 
-/* The tree's last levels, inside a strip. count: the elements of each of its states. */
+/* The tree's last levels, inside strips: those of all neighbours, which become neighbouring columns. count: the elements
+ * of each of its states. */
 static void join_strip(struct columns *c, int64_t count)
 {
     const struct outer_plan *outer = c->outer;
-    const int64_t inside = outer->layout == STRIP_COLUMNS ? outer->inside : 1, row = c->width * inside;
+    const int64_t width = c->width / outer->beside;
+    const int64_t inside = outer->layout == STRIP_COLUMNS ? outer->inside : 1, row = width * inside;
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-        char **strip = c->buffer[r][0];
-        int64_t lanes = count;
-        for (int64_t half = outer->strip / inside / 2; half; half /= 2, lanes *= 2) {
-            size_t shift = (size_t)(half * row) * value_size(c, r);
-            char *upper[2] = {strip[0] + shift, strip[1] + shift};
-            merge(c, strip, upper, r, lanes, lanes, half * row);
+        const size_t value = value_size(c, r);
+        for (int64_t b = 0; b < outer->beside; b++) {
+            const size_t at = (size_t)(b * outer->strip * width) * value, to = (size_t)(b * width) * value;
+            char *strip[2] = {c->buffer[r][0][0] + at, c->buffer[r][0][1] + at};
+            int64_t lanes = count;
+            for (int64_t half = outer->strip / inside / 2; half; half /= 2, lanes *= 2) {
+                size_t shift = (size_t)(half * row) * value;
+                char *upper[2] = {strip[0] + shift, strip[1] + shift};
+                merge(c, strip, upper, r, lanes, lanes, half * row);
+            }
+            for (int p = 0; p < 2 && b > 0 && (!p || reducer->kind != RED_FOLD); p++)
+                memcpy(c->buffer[r][0][p] + to, strip[p], (size_t)width * value);
         }
         if (inside > 1) {
+            char **strip = c->buffer[r][0];
             c->kernels->fold[reducer->fold][reducer->cls].rows(c->buffer[r][1][0], strip[0], c->width, inside, inside);
-            memcpy(strip[0], c->buffer[r][1][0], (size_t)c->width * value_size(c, r));
+            memcpy(strip[0], c->buffer[r][1][0], (size_t)c->width * value);
         }
     }
 }
