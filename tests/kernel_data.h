@@ -132,7 +132,7 @@ static struct rows random_rows(struct type t, int64_t trial)
 /* A random chain of at most `most` rows; element (k, i) is in loaded[k * n + i]. */
 struct chain {
     int64_t count, n;
-    const void *x[128];
+    const void *x[LONG_CHAIN];
 };
 
 enum { MAX_COLUMNS = 9000 };

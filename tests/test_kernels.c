@@ -33,7 +33,7 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
     const struct type plain = {.cls = t.cls};
     static union value want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial, t.cls == CLS_I64 || t.cls == CLS_U64 ? 128 : 32);
+        const struct chain c = random_chain(t, trial, t.cls == CLS_I64 || t.cls == CLS_U64 ? LONG_CHAIN : 32);
         void *acc = guard_last(out_pages, c.n, cls_bytes[t.cls]);
         fill_random(plain, acc, c.n);
         for (int64_t i = 0; i < c.n; i++) {

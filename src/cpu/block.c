@@ -190,6 +190,17 @@ void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, 
             block->reg[i] = evaluate_node(block, i, base, f, n);
 }
 
+/* The sums of floats that are the only output, of a 16-bit type: x + 0, so that a zero is +0. */
+static sums_fn *stores_sums(const struct problem *problem, const struct kernels *kernels)
+{
+    const struct program *program = &problem->program;
+    const struct node *root = &program->finish.node[program->output[0]];
+    if (root->op != OP_add || root->cls != CLS_F32 || problem->output_count > 1)
+        return NULL;
+    const struct node *zero = &program->finish.node[root->arg[1]];
+    return zero->op == OP_CONST && zero->value.u64 == 0 ? kernels->sums[problem->out_type[0]] : NULL;
+}
+
 /* Whether node is an operand of this type. */
 static int is_operand(const struct problem *problem, int node, enum dtype type)
 {
@@ -209,6 +220,7 @@ void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *blo
         bytes += k > 0 ? mf_dtypes[problem->out_type[k]].size : 0;
     }
     outputs->stream = problem->kept_total > MF_STREAM_BYTES / bytes;
+    outputs->sums = stores_sums(problem, kernels);
     const struct node *root = &program->finish.node[program->output[0]];
     int pair = mf_pair_of(root->op);
     enum dtype type = problem->out_type[0];
@@ -256,6 +268,10 @@ static void store(const struct block *block, const struct block_outputs *outputs
 static void store_last(const struct block *block, const struct block_outputs *outputs, char *to, int64_t n, int stream)
 {
     const int *arg = block->plan->pool->node[outputs->node[0]].arg;
+    if (outputs->sums) {
+        outputs->sums(to, block->reg[arg[0]], n, stream);
+        return;
+    }
     const struct pair_rows rows = {.rows = 1,
                                    .n = n,
                                    .x_unit = 1,
@@ -271,7 +287,7 @@ void mf_block_run(struct block *block, const struct block_outputs *outputs, cons
 {
     const struct walk *walk = &outputs->walk[0];
     const int item = mf_dtypes[outputs->type[0]].size;
-    int in_row = outputs->last && walk->stride[walk->loops - 1] == 1 && mf_walk_in_run(walk, f, n);
+    int in_row = (outputs->last || outputs->sums) && walk->stride[walk->loops - 1] == 1 && mf_walk_in_run(walk, f, n);
     block->skip = in_row || outputs->raw ? outputs->node[0] : -1;
     mf_block_evaluate(block, base, f, n);
     if (in_row) {

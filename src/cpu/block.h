@@ -64,6 +64,7 @@ struct block_outputs {
     struct walk walk[MF_MAX_OUTPUTS];
     pair_fn *last; /* the only output's last operation can be done on the way to memory; else null */
     int raw;       /* it takes operands of the output's short type as they are: nothing is computed in a class */
+    sums_fn *sums; /* the same for sums of a 16-bit type; else null */
     int stream;    /* outputs are written past the cache */
 };
 

@@ -16,7 +16,9 @@
  * any: 1 when some element is not 0 (a NaN is not), else 0; its states are such 0 and 1. */
 enum fold { FOLD_SUM, FOLD_PROD, FOLD_MIN, FOLD_MAX, FOLD_AND, FOLD_OR, FOLD_XOR, FOLD_ANY, FOLD_COUNT };
 
-/* out[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32, for integer classes 128.
+/* As many rows as a chain of integers may have: a multiple of eight, and the sum of so many bytes fits 16 bits. */
+enum { LONG_CHAIN = 248 };
+/* out[i] = ((acc[i] o x[0][i]) o x[1][i]) o ... x[count-1][i], for i < n; 1 <= count <= 32, of integers LONG_CHAIN.
  * acc may be out; null: the chain starts with x[0]. next: null, or the 8 rows that the caller reads afterwards: their
  * beginnings are fetched. */
 typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t count, int64_t n,
@@ -108,6 +110,8 @@ enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COU
 
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
 typedef void map_fn(void *out, const void *x, const void *y, const void *z, int64_t n);
+/* to[i] = from[i] + 0, of floats, in a 16-bit type; past_cache: stored past the cache. */
+typedef void sums_fn(void *to, const void *from, int64_t n, int past_cache);
 /* Contiguous conversions; to and from never overlap. */
 typedef void convert_fn(void *to, const void *from, int64_t n);
 
@@ -137,6 +141,7 @@ struct kernels {
     convert_fn *load[DT_COUNT];          /* memory type to its class */
     convert_fn *store[DT_COUNT][4];      /* class to memory type */
     convert_fn *convert[4][4];           /* from class, to class */
+    sums_fn *sums[DT_COUNT];             /* f16 and bf16; others: null */
     const struct contraction_kernels *contractions;
     void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
     convert_fn *stream_f32, *stream_f64; /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */

@@ -579,9 +579,8 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
     snprintf(text, size, "%lld block%s of %lld columns, strips of %lld%s%s, %lld tile%s; %d arguments evaluated; %s",
              (long long)data->blocks, data->blocks == 1 ? "" : "s", (long long)data->width, (long long)data->strip,
              data->layout == STRIP_COLUMNS ? " (elements inside)" : "",
-             data->beside > 1 ? " with neighbours beside" : "", (long long)data->tiles,
-             data->tiles == 1 ? "" : "s", data->root_count,
-             data->split ? "tiles shared by all threads" : "blocks shared by all threads");
+             data->beside > 1 ? " with neighbours beside" : "", (long long)data->tiles, data->tiles == 1 ? "" : "s",
+             data->root_count, data->split ? "tiles shared by all threads" : "blocks shared by all threads");
 }
 
 const struct solver mf_solver_outer = {

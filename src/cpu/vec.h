@@ -194,6 +194,7 @@ MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *nex
 #define PICK_STAY(i, w, length) (PICK_IS_LOW(i, w) ? (i) : (length) + (i))
 #define PICK_CROSS(i, w, length) PICK_IN(PICK_IS_LOW(i, w) ? (i) + (w) / 2 : (length) + (i) - (w) / 2, length)
 #define PICK_ROWS(w, length) ((w) < (length) ? (length) / (w) : 1)
+#define PICK_EVERY(i, w, length) ((2 * (i) + (w)) % (2 * (length))) /* lanes w, w+2, w+4 ... of both */
 #define PICK_ORDER(i, w, length) ((i) % PICK_ROWS(w, length) * (w) + (i) / PICK_ROWS(w, length))
 
 #define EACH_2(RULE, w) RULE(0, w, 2), RULE(1, w, 2)
