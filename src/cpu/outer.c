@@ -11,8 +11,8 @@
 #include <stdlib.h>
 
 enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
-/* What is worth the threads' start, and the least width that each is given of it; a thread's shares of few columns whose
- * folds have no order. */
+/* What is worth the threads' start, and the least width that each is given of it; a thread's shares of few columns
+ * whose folds have no order. */
 enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16, SHARES = 8 };
 /* Operands up to CACHED_BYTES are as likely as not in a cache, where asking for lines ahead only costs. */
 enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 1024 };
@@ -90,8 +90,8 @@ static int64_t runs_in_strip(const struct mf_plan *plan, int64_t run, int64_t co
     return runs;
 }
 
-/* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as one,
- * a power of two. */
+/* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as
+ * one, a power of two. */
 static int64_t blocks_beside(const struct mf_plan *plan, const struct outer_plan *data)
 {
     const struct problem *problem = &plan->problem;

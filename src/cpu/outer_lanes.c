@@ -267,8 +267,8 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
     return n / LANES;
 }
 
-/* The tree's last levels, inside strips: those of all neighbours, which become neighbouring columns. count: the elements
- * of each of its states. */
+/* The tree's last levels, inside strips: those of all neighbours, which become neighbouring columns. count: the
+ * elements of each of its states. */
 static void join_strip(struct columns *c, int64_t count)
 {
     const struct outer_plan *outer = c->outer;

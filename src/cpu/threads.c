@@ -41,7 +41,7 @@ struct threads {
     void *context;
 };
 
-/* The worker's own share first, which is the same from call to call and may be in its core's cache; then the others'. */
+/* The worker's own share first, which is the same from call to call and may be in its core's cache; then others'. */
 static void run_tasks(struct threads *pool, task_fn *task, void *context, int sharers, int number)
 {
     for (int k = 0; k < sharers; k++) {
