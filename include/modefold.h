@@ -138,7 +138,7 @@ typedef struct mf_device mf_device;
  * "opencl:N", GPU number N from 0 on (MF_ERROR_DEVICE where there is none, or no driver); "auto", cuda:0 or else cpu;
  * "sm:90", an architecture of CUDA to compile for, without a GPU.
  * The handle may be used by several threads at once. MODEFOLD_THREADS sets the count for "cpu", whose threads belong to
- * the handle; they look out for the next call for some 20 microseconds, then sleep. CUDA works in the
+ * the handle; they look out for the next call for some microseconds, then sleep. CUDA works in the
  * calling thread's current context if there is one, else in the device's primary one, which CUDA's runtime, PyTorch and
  * CuPy use too. Kernels are compiled when a plan is made, by NVRTC or the OpenCL driver, and kept on disk: see
  * MODEFOLD_CACHE in modefold(1). */
