@@ -359,9 +359,9 @@ static mf_status make(struct mf_plan *plan)
     plan_lanes(plan);
     data->tile = TILE;
     if (data->any_order) { /* the contract's tiles are about order */
-        const int64_t shares = data->split ? SHARES * plan->threads : 1;
-        data->tile = ((data->elements + shares - 1) / shares + TILE - 1) / TILE * TILE;
-        data->tiles = (data->elements + data->tile - 1) / data->tile;
+        const int64_t share = (data->elements - 1) / (SHARES * plan->threads) + 1;
+        data->tile = data->split ? ((share - 1) / TILE + 1) * TILE : data->elements;
+        data->tiles = (data->elements - 1) / data->tile + 1;
         data->split_tiles = 1;
     }
     data->runs = shares_runs(plan) ? data->elements : 0;

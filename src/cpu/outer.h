@@ -29,7 +29,7 @@ struct outer_plan {
     int joins;                          /* one sum or product read from memory, in several strips: joined kernels */
     int64_t far;                        /* how far ahead joins fetch rows; 0 where a cache has them already */
     int64_t elements, tiles;            /* of one output */
-    int64_t tile;                       /* elements of one of these; a multiple of TILE where the order is free */
+    int64_t tile;                       /* elements of one: TILE, or any number where order is free */
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
     int64_t beside;                     /* so many neighbouring column loops are one: [beside][P][W] in memory */
     int64_t batch;                      /* blocks of one task, neighbours */

@@ -1,6 +1,6 @@
 /* A small pool of threads that sleep until there is work.
  *
- * To wake a thread takes as long as to fold a megabyte. So the caller works as soon as it has called for help, and
+ * To wake a thread can take longer than the fold itself. So the caller works as soon as it has called for help, and
  * waits only for those who have come by then; and a thread that has done its share looks out for the next call for some
  * microseconds before it sleeps.
  *
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { LOOKS = 500 };
+enum { LOOKS = 500 }; /* of one pause instruction each */
 
 struct worker {
     struct threads *pool;
