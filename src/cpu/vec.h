@@ -9,9 +9,9 @@
  *   vput                              vstore_part of floats, without a call where there are masked stores
  *   vmin vmax                         a NaN sticks
  *   vabove vbelow                     a > b ? a : b, a < b ? a : b
- *   vsplit(v, magic, &n)              what of v is beyond the nearest integer, for |v| < 2^21; n is that integer, in a
- *                                     form of its own; magic is 1.5 * 2^23 (double: 2^52)
- *   vscale(v, n)                      v * 2^n, which is normal, for such an n; VSCALE_KEEPS_NANS: a NaN stays one
+ *   vfma(x, y, z)                     x * y + z with one rounding
+ *   vscale(v, n, t)                   v * 2^n, which is normal; t is n + 1.5 * 2^23 (double: 2^52), and the one of both
+ *                                     that is not used costs nothing; VSCALE_KEEPS_NANS: a NaN stays one
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...
@@ -28,6 +28,7 @@
 #ifndef MF_CPU_VEC_H
 #define MF_CPU_VEC_H
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -237,27 +238,34 @@ static inline vec_i64 vlane_i64(void)
     return lane;
 }
 
-/* n is the integer + magic: its low bits are the integer's. */
-static inline vec_f32 vsplit_plain_f32(vec_f32 v, float magic, vec_f32 *n)
+/* Lane by lane, which the compiler makes one instruction of or, where there is none, calls of the C library's. */
+static inline vec_f32 vfma_plain_f32(vec_f32 x, vec_f32 y, vec_f32 z)
 {
-    *n = v + magic;
-    return v - (*n - magic);
+    MF_UNROLLED
+    for (int i = 0; i < VLEN_f32; i++)
+        z[i] = fmaf(x[i], y[i], z[i]);
+    return z;
 }
 
-static inline vec_f64 vsplit_plain_f64(vec_f64 v, double magic, vec_f64 *n)
+static inline vec_f64 vfma_plain_f64(vec_f64 x, vec_f64 y, vec_f64 z)
 {
-    *n = v + magic;
-    return v - (*n - magic);
+    MF_UNROLLED
+    for (int i = 0; i < VLEN_f64; i++)
+        z[i] = fma(x[i], y[i], z[i]);
+    return z;
 }
 
-static inline vec_f32 vscale_plain_f32(vec_f32 v, vec_f32 n)
+/* The low bits of t are n's. */
+static inline vec_f32 vscale_plain_f32(vec_f32 v, vec_f32 n, vec_f32 t)
 {
-    return (vec_f32)((vec_u32)v + ((vec_u32)n << 23));
+    (void)n;
+    return (vec_f32)((vec_u32)v + ((vec_u32)t << 23));
 }
 
-static inline vec_f64 vscale_plain_f64(vec_f64 v, vec_f64 n)
+static inline vec_f64 vscale_plain_f64(vec_f64 v, vec_f64 n, vec_f64 t)
 {
-    return (vec_f64)((vec_u64)v + ((vec_u64)n << 52));
+    (void)n;
+    return (vec_f64)((vec_u64)v + ((vec_u64)t << 52));
 }
 
 /* fill where lane >= m. */

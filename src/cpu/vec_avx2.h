@@ -7,11 +7,20 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define MF_HAVE_FMA
 #define VSCALE_KEEPS_NANS 0
-#define vsplit_f32 vsplit_plain_f32
-#define vsplit_f64 vsplit_plain_f64
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
+
+static inline vec_f32 vfma_f32(vec_f32 x, vec_f32 y, vec_f32 z)
+{
+    return (vec_f32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
+}
+
+static inline vec_f64 vfma_f64(vec_f64 x, vec_f64 y, vec_f64 z)
+{
+    return (vec_f64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+}
 
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
 {

@@ -108,32 +108,28 @@ static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
     return (vec_f64)_mm512_min_pd((__m512d)a, (__m512d)b);
 }
 
+#define MF_HAVE_FMA
 #define VSCALE_KEEPS_NANS 1
 
-/* VREDUCEPS with 0 leaves what is beyond the nearest even integer; n is the integer itself. */
-static inline vec_f32 vsplit_f32(vec_f32 v, float magic, vec_f32 *n)
+static inline vec_f32 vfma_f32(vec_f32 x, vec_f32 y, vec_f32 z)
 {
-    const vec_f32 rest = (vec_f32)_mm512_reduce_ps((__m512)v, 0);
-    (void)magic;
-    *n = v - rest;
-    return rest;
+    return (vec_f32)_mm512_fmadd_ps((__m512)x, (__m512)y, (__m512)z);
 }
 
-static inline vec_f64 vsplit_f64(vec_f64 v, double magic, vec_f64 *n)
+static inline vec_f64 vfma_f64(vec_f64 x, vec_f64 y, vec_f64 z)
 {
-    const vec_f64 rest = (vec_f64)_mm512_reduce_pd((__m512d)v, 0);
-    (void)magic;
-    *n = v - rest;
-    return rest;
+    return (vec_f64)_mm512_fmadd_pd((__m512d)x, (__m512d)y, (__m512d)z);
 }
 
-static inline vec_f32 vscale_f32(vec_f32 v, vec_f32 n)
+static inline vec_f32 vscale_f32(vec_f32 v, vec_f32 n, vec_f32 t)
 {
+    (void)t;
     return (vec_f32)_mm512_scalef_ps((__m512)v, (__m512)n);
 }
 
-static inline vec_f64 vscale_f64(vec_f64 v, vec_f64 n)
+static inline vec_f64 vscale_f64(vec_f64 v, vec_f64 n, vec_f64 t)
 {
+    (void)t;
     return (vec_f64)_mm512_scalef_pd((__m512d)v, (__m512d)n);
 }
 
