@@ -89,7 +89,7 @@ int mf_gpu_row_vector(const struct problem *problem)
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     if (!nest->reduced)
         return 1;
-    int most = mf_gpu_two_phases(problem) ? 4 : mf_clamp(16 / item, 4, 16);
+    int most = mf_clamp(16 / item, 4, mf_gpu_two_phases(problem) ? 8 : 16);
     while (most > 4 && most * words > LANE_WORDS)
         most /= 2;
     int vector = mf_gpu_vector_along(problem, nest->kept + nest->reduced - 1, most);
@@ -119,16 +119,32 @@ int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
     return 16 / item;
 }
 
-/* Steps that a team reads before it computes: 128 bytes a thread; where elements are needed twice and fit in registers,
- * all steps. */
+/* Steps that a team reads before it computes: 128 bytes a thread. */
 int mf_gpu_steps_at_once(const struct problem *problem, int vector)
 {
     int bytes = 0;
     int64_t most = problem->reduced_total < TILE ? problem->reduced_total : TILE, steps = (most + LANES - 1) / LANES;
     for (int i = 0; i < problem->input_count; i++)
         bytes += problem->map_uses[i] ? (vector > 1 ? vector : 4) * mf_dtypes[problem->in_type[i]].size : 0;
-    int held = (vector > 1 ? vector : 4) * (int)steps; /* elements of a thread, 128 at most in registers */
-    if (mf_gpu_two_phases(problem) && held <= 128 && bytes * steps <= 512 && vector > 1)
-        return (int)steps;
     return mf_power_below(mf_clamp(128 / (bytes < 8 ? 8 : bytes), 1, 8 < steps ? (bytes < 8 ? 16 : 8) : 8));
+}
+
+struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors, int *threads)
+{
+    enum { OTHERS = 9 << 10 }; /* bytes that a kernel's other shared memory may take, but for states */
+    const struct problem *problem = &plan->problem;
+    int bytes = 0, item = mf_gpu_widest_item(problem), chunk = 16;
+    for (int i = 0; i < problem->input_count; i++) {
+        int here = problem->map_uses[i] ? vector * mf_dtypes[problem->in_type[i]].size : 0;
+        bytes += here;
+        while (here % chunk)
+            chunk /= 2;
+    }
+    int64_t state = mf_emit_state_bytes(problem), each = (int64_t)(bytes + item - 1) / item * item * vectors + state;
+    int64_t room = MF_GPU_LIMITS(plan->device->gpu)->shared - OTHERS - LANES * state;
+    if (!mf_gpu_two_phases(problem) || each * GPU_WARP > room)
+        return (struct gpu_kept){0, 0};
+    while (each * *threads > room)
+        *threads /= 2;
+    return (struct gpu_kept){vectors, chunk};
 }

@@ -145,6 +145,24 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define COUNT_UP(counter) atomicAdd((unsigned *)(counter), 1u)
 /* Loads before it are not moved behind it, next to their use: they are to be in flight together. */
 #define LOADED() asm volatile("" ::: "memory")
+/* Copies of 4, 8 or 16 bytes into shared memory, which pass no registers and are there after COPIED(). */
+#if __CUDA_ARCH__ >= 800
+static inline void copy_4(uint32_t to, const void *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+static inline void copy_8(uint32_t to, const void *from)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" ::"r"(to), "l"(from) : "memory");
+}
+static inline void copy_16(uint32_t to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+#define COPY_(bytes) copy_##bytes
+#define COPY(bytes, to, from) COPY_(bytes)((uint32_t)__cvta_generic_to_shared(to), from)
+#define COPIED() asm volatile("cp.async.wait_all;" ::: "memory")
+#endif
 #define UNROLL _Pragma("unroll")
 /* A loop's bound, and the condition in it: unrolled loops need constant bounds, PoCL's barriers no conditions. */
 #define BOUND(bound, most) (most)

@@ -105,15 +105,16 @@ static double worth_of(const struct problem *problem, const struct columns_form 
 
 /* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
  * are then in registers, for columns that begin anywhere, whose elements are read one by one, and for elements that are
- * needed twice: these stay in registers, all steps of a lane. */
+ * needed twice: of four bytes these stay in registers, all steps of a lane; else they are kept in shared memory. (Forms
+ * measured on an H200.) */
 static struct columns_form form_in_turn(const struct problem *problem, int widest)
 {
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
     if (mf_gpu_two_phases(problem)) {
-        vector = 1;
-        beside = item < 4 ? GPU_WARP : 256 / item;
-        batch = TILE / LANES;
+        vector = item < 4 ? 4 : item > 4 ? 2 : 1;
+        beside = item == 4 ? 64 : 128 / item;
+        batch = item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
     } else if (widest > 1) {
         vector = words > 8 ? 1 : words > 3 ? 2 : 4;
         beside = mf_clamp(256 / item, 1, 64);
@@ -218,6 +219,22 @@ static struct columns_form columns_form(const struct problem *problem, int64_t t
     return best;
 }
 
+/* KEEP of a form in turn, and as few lanes at once as that wants. */
+static struct gpu_kept keep_lane(const struct mf_plan *plan, struct columns_form *form)
+{
+    int64_t reduced = plan->problem.reduced_total, steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;
+    int threads = block_threads(form);
+    struct gpu_kept keep =
+        mf_gpu_keep(plan, form->vector, (int)(steps + form->batch - 1) / form->batch * form->batch, &threads);
+    while (keep.vectors && block_threads(form) > threads && form->lane_threads > 1) {
+        form->lane_threads /= 2;
+        form->present = form->held *= 2;
+    }
+    if (block_threads(form) > threads)
+        keep.vectors = 0;
+    return keep;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { MOST_FEW = 8 }; /* tiles of a column that one thread joins */
@@ -225,7 +242,11 @@ static mf_status make(struct mf_plan *plan)
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
     int64_t wanted = 2 * (int64_t)limits->multiprocessors;
-    const struct columns_form form = columns_form(problem, tiles, limits);
+    struct columns_form form = columns_form(problem, tiles, limits);
+    struct gpu_kept keep = {0, 0};
+    if (form.in_turn && form.batch < TILE / LANES)
+        keep = keep_lane(plan, &form);
+    int held = !keep.vectors && (int64_t)form.batch * LANES >= (reduced < TILE ? reduced : TILE);
     int64_t block_columns = (int64_t)form.column_threads * form.groups * form.vector;
     int64_t column_blocks = (problem->kept_total + block_columns - 1) / block_columns;
     int64_t parts = tiles > 1 ? 16 * wanted / column_blocks : 1;
@@ -246,12 +267,12 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
-    mf_text_add(
-        &choice.macros,
-        "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define MOST %d\n"
-        "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n",
-        form.column_threads, form.lane_threads, form.held, form.batch, TILE, form.in_turn, form.present,
-        reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles));
+    mf_text_add(&choice.macros,
+                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP "
+                "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"
+                "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n",
+                form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
+                form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles));
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

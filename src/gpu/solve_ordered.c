@@ -100,8 +100,8 @@ static mf_status make(struct mf_plan *plan)
         choice.workspace_bytes = problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * sides;
     mf_text_add(&choice.macros,
                 "#define WIDTH %d\n#define CHUNK %d\n#define BESIDE %d\n#define SPAN_LEVELS %d\n#define OTHERS %d\n"
-                "#define TEAM_VECTOR %d\n#define BATCH %d\n#define MOST %d\n",
-                form.width, form.chunk, form.beside, form.levels, others, form.vector, others ? 4 : 1, TILE);
+                "#define TEAM_VECTOR %d\n#define BATCH %d\n",
+                form.width, form.chunk, form.beside, form.levels, others, form.vector, others ? 4 : 1);
     snprintf(choice.text, sizeof choice.text,
              "%d threads a tile, %d elements of each at a time, vectors of %d, %d outputs "
              "a block, %lld parts of %lld tiles",

@@ -41,7 +41,10 @@ static mf_status make(struct mf_plan *plan)
     int batch = mf_gpu_steps_at_once(problem, vector);
     if (shifted && steps < batch)
         batch = (int)((reduced + vector - 1 + LANES - 1) / LANES);
-    int threads = batch > 16 ? 128 : 256;
+    int threads = 256;
+    struct gpu_kept keep = {0, 0};
+    if (steps > 1)
+        keep = mf_gpu_keep(plan, vector, (steps + batch - 1) / batch * batch * (vector > 1 ? 1 : 4), &threads);
     while (threads > 64 && problem->kept_total * width / rows < 4 * (int64_t)limits->multiprocessors * threads)
         threads /= 2; /* few rows: a part of them to every multiprocessor */
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,
@@ -54,11 +57,11 @@ static mf_status make(struct mf_plan *plan)
     choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;
     choice.own[6] = bounds[0];
     choice.own[7] = bounds[1];
-    mf_text_add(
-        &choice.macros,
-        "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define MOST %d\n"
-        "#define EXACT %d\n",
-        width, held, rows, steps > 1 ? 2 : 1, batch, steps * LANES, reduced == width * held);
+    mf_text_add(&choice.macros,
+                "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define KEEP "
+                "%d\n#define KEPT_CHUNK %d\n"
+                "#define EXACT %d\n",
+                width, held, rows, steps > 1 ? 2 : 1, batch, keep.vectors, keep.chunk, reduced == width * held);
     mf_text_add(&choice.macros, "#define TEAM_VECTOR %d\n", steps > 1 ? vector : 1);
     snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width,
              held, vector, rows);

@@ -35,8 +35,9 @@ static mf_status make(struct mf_plan *plan)
     int batch = mf_gpu_steps_at_once(problem, choice.vector), team = LANES / (choice.vector > 1 ? choice.vector : 4);
     int64_t wanted = 16 * (int64_t)limits->multiprocessors,
             parts = wanted / (problem->kept_total ? problem->kept_total : 1);
-    choice.threads =
-        mf_clamp(mf_power_above(tiles) * team, GPU_WARP, batch > 16 ? 128 : block_threads(problem, parts > 1));
+    choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, block_threads(problem, parts > 1));
+    struct gpu_kept keep =
+        mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), &choice.threads);
     int teams = choice.threads / team;
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
@@ -55,8 +56,9 @@ static mf_status make(struct mf_plan *plan)
     if (!few)
         choice.workspace_bytes = problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
                                                         ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));
-    mf_text_add(&choice.macros, "#define BATCH %d\n#define MOST %d\n#define TEAM_VECTOR %d\n#define FEW %d\n", batch,
-                TILE, choice.vector, few);
+    mf_text_add(&choice.macros,
+                "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n",
+                batch, keep.vectors, keep.chunk, choice.vector, few);
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);

@@ -3,7 +3,8 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. PRESENT: how many of the HELD have elements at all.
+ * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one. PRESENT: how many of the HELD have elements
+ * at all.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then a counter for every block side by side. */
@@ -145,9 +146,9 @@ static inline void own_levels(struct state s[HELD][VECTOR])
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
-/* One lane's elements, BATCH at once; with two phases it has no more. */
-static inline void turn_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
-                              int lane, struct lane l[VECTOR])
+/* One lane's elements, BATCH at once, from phase `from` to phase `to`. */
+static inline void turn_batch(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int k,
+                              int n, int full, int lane, int from, int to, struct lane l[VECTOR])
 {
     struct raws r[BATCH];
     struct place p[BATCH];
@@ -155,13 +156,16 @@ static inline void turn_batch(struct tensors T, shape_ptr S, struct place start,
     UNROLL
     for (int u = 0; u < BATCH; u++) {
         r[u] = no_elements();
-        p[u] = walked(S, start, &walk, u > 0);
-        if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
+        if (!KEEP || WINDOWS)
+            p[u] = walked(S, start, &walk, u > 0);
+        if (KEEP)
+            r[u] = kept_[(k + u) * THREADS + THREAD];
+        else if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
             r[u] = fetch_vector(T, S, p[u], KEPT - 1, 1);
     }
     LOADED();
     UNROLL
-    for (int phase = 0; phase <= TWO_PHASES; phase++)
+    for (int phase = from; phase <= to; phase++)
         UNROLL
         for (int u = 0; u < BATCH; u++) {
             const struct weights w = weights_of(k + u);
@@ -175,6 +179,39 @@ static inline void turn_batch(struct tensors T, shape_ptr S, struct place start,
                     chain(S, &l[c], x, k + u, first + lane, w, present);
             }
         }
+}
+
+#if KEEP
+/* A lane into shared memory. */
+static inline void keep_turn(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                             int lane)
+{
+    struct walk walk = walk_from(S, start, first + lane, LANES);
+    NO_UNROLL
+    for (int k = 0; k * LANES + lane < n; k += BATCH)
+        UNROLL
+        for (int u = 0; u < BATCH; u++) {
+            const struct place p = walked(S, start, &walk, k + u > 0);
+            if ((k + u) * LANES + lane < n && inside(S, p))
+                keep_vector(kept_ + (k + u) * THREADS + THREAD, T, S, p, KEPT - 1, 1);
+        }
+    kept_all();
+}
+#endif
+
+/* Phases of a lane. */
+static inline void turn_phases(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                              int lane, int from, int to, struct lane l[VECTOR])
+{
+    if (n == TILE) {
+        NO_UNROLL
+        for (int k = 0; k < TILE / LANES; k += BATCH)
+            turn_batch(kept_, T, S, start, first, k, n, 1, lane, from, to, l);
+    } else {
+        NO_UNROLL
+        for (int k = 0; k * LANES + lane < n; k += BATCH)
+            turn_batch(kept_, T, S, start, first, k, n, 0, lane, from, to, l);
+    }
 }
 
 /* The same, element by element: where vectors are not aligned. */
@@ -203,8 +240,8 @@ static inline void turn_slowly(struct tensors T, shape_ptr S, struct place start
 
 /* A thread's lanes in the order in which the tree joins them: the numbers' bits reversed. Two subtrees of equal height
  * become one as soon as both are there; the last lane completes them all. */
-static inline void column_turns(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
-                                struct state s[VECTOR])
+static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first,
+                                int n, int vectors, struct state s[VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     struct state pending[LEVELS + 1][VECTOR];
@@ -220,14 +257,13 @@ static inline void column_turns(struct tensors T, shape_ptr S, struct place star
             l[c] = empty_lane();
         if (VECTOR > 1 && !vectors) {
             turn_slowly(T, S, start, first, n, lane, l);
-        } else if (n == TILE) {
-            NO_UNROLL
-            for (int k = 0; k < TILE / LANES; k += BATCH)
-                turn_batch(T, S, start, first, k, n, 1, lane, l);
         } else {
-            NO_UNROLL
-            for (int k = 0; k * LANES + lane < n; k += BATCH)
-                turn_batch(T, S, start, first, k, n, 0, lane, l);
+#if KEEP
+            keep_turn(kept_, T, S, start, first, n, lane);
+#endif
+            turn_phases(kept_, T, S, start, first, n, lane, 0, TWO_PHASES && LANE_AT_ONCE, l);
+            if (TWO_PHASES && !LANE_AT_ONCE)
+                turn_phases(kept_, T, S, start, first, n, lane, 1, 1, l);
         }
         UNROLL
         for (int c = 0; c < VECTOR; c++)
@@ -291,6 +327,7 @@ static inline struct state few_tiles(GLOBAL const struct state *states, int64_t 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
+    KEPT_MEMORY
     SHARED struct state shared[THREADS * VECTOR];
     SHARED int flag;
     shape_ptr S = SHAPE;
@@ -306,7 +343,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         const int n = o >= S->kept_total ? 0 : left < TILE ? (int)left : TILE;
 #if IN_TURN
         struct state s[1][VECTOR];
-        column_turns(T, S, start, tile * TILE, n, b.vectors != 0, s[0]);
+        column_turns(kept_, T, S, start, tile * TILE, n, b.vectors != 0, s[0]);
 #else
         struct state s[HELD][VECTOR];
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);

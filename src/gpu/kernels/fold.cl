@@ -77,8 +77,46 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
     return s[0];
 }
 
-/* Both phases of a tile from one reading, where a batch holds it. */
-enum { ONE_READING = TWO_PHASES && BATCH * LANES >= MOST };
+/* With two phases of a tile a thread copies its elements to shared memory first, KEEP vectors, all in flight together,
+ * in pieces of KEPT_CHUNK bytes; 0: it reads twice. (In registers they would need all steps unrolled, and leave room
+ * for few threads.) */
+#ifndef KEEP
+#define KEEP 0
+#endif
+typedef SHARED_POINTER struct raws *kept_type;
+#if KEEP
+#define KEPT_MEMORY SHARED ALIGNED(16) struct raws kept_[KEEP * THREADS];
+#else
+#define KEPT_MEMORY \
+    const kept_type kept_ = 0; \
+    (void)kept_;
+#endif
+
+#if KEEP
+/* The elements from place p on, as fetch_vector. */
+static inline void keep_vector(kept_type to, struct tensors t, shape_ptr S, struct place p, int loop, int vectors)
+{
+#if KEPT_CHUNK >= 4 && defined(COPY)
+#define X(s)                                                                                                     \
+    if (VECTOR == 1 || (vectors && in_stride(S, s, loop) == 1))                                                  \
+        UNROLL for (int i = 0; i < VECTOR * (int)sizeof(in##s##_t); i += KEPT_CHUNK)                             \
+            COPY(KEPT_CHUNK, (SHARED_POINTER char *)to->x##s + i, (GLOBAL const char *)(t.in##s + p.i##s) + i);  \
+    else                                                                                                         \
+        UNROLL for (int i = 0; i < VECTOR; i++) to->x##s[i] = t.in##s[p.i##s + i * in_stride(S, s, loop)];
+    FOR_MAP_INPUTS(X)
+#undef X
+#else
+    *to = fetch_vector(t, S, p, loop, vectors);
+#endif
+}
+
+static inline void kept_all(void)
+{
+#ifdef COPIED
+    COPIED();
+#endif
+}
+#endif
 
 /* SHIFTED: rows that begin anywhere are read in vectors all the same, those of memory: if the first element is number
  * `shift` of its vector, thread t's lane j is t * OWN + j - shift, round the circle of lanes. The tree is the same, for
@@ -123,9 +161,9 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
 }
 
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
- * read the last ones before, which are not used: conditions would keep loads apart. */
-static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
-                         int steps, int vectors, int second, int shift, struct lane s[OWN])
+ * read the last ones before, which are not used: conditions would keep loads apart. second: the second phase. */
+static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n,
+                         int full, int steps, int vectors, int second, int shift, struct lane s[OWN])
 {
     const int t = THREAD % TEAM, last = SHIFTED ? (n + shift - 1) / OWN * OWN - shift : n - OWN / FETCHES;
     struct raws r[BATCH][FETCHES];
@@ -138,7 +176,9 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
             r[u][f] = no_elements();
             if (u < steps && (full || TEAM_VECTOR > 1 || e < n)) {
                 p[u][f] = element_place(S, start, first + (full || e < n ? e : last));
-                if (SHIFTED && !vectors)
+                if (KEEP)
+                    r[u][f] = kept_[((k + u) * FETCHES + f) * THREADS + THREAD];
+                else if (SHIFTED && !vectors)
                     r[u][f] = fetch_some(T, element_place(S, start, first), e, n);
                 else if (inside(S, p[u][f]))
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
@@ -153,31 +193,69 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
     return;
 #endif
     UNROLL
-    for (int phase = 0; phase <= (ONE_READING && steps > 1); phase++)
-        UNROLL
-        for (int u = 0; u < BATCH; u++) {
-            const struct weights w = weights_of(k + u);
-#if SHIFTED /* only the first and the last step have gaps */
-            if (u < steps && k + u > 0 && (k + u + 1) * LANES - shift <= n) {
-                UNROLL
-                for (int j = 0; j < OWN; j++)
-                    chain(S, &s[j], map_element(one_of_vector(r[u][0], j)), k + u, first, w, 1);
-                continue;
-            }
-#endif
+    for (int u = 0; u < BATCH; u++) {
+        const struct weights w = weights_of(k + u);
+#if SHIFTED && !TWO_PHASES /* only the first and the last step have gaps */
+        if (u < steps && k + u > 0 && (k + u + 1) * LANES - shift <= n) {
             UNROLL
-            for (int j = 0; j < OWN; j++) {
-                const int e = (k + u) * LANES + lane_of(t, j) - shift, f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
-                if (u < steps) {
-                    const int present = PRESENCE(full || (e < n && (!SHIFTED || e >= 0)), inside(S, p[u][f]));
-                    struct element x = map_element(one_of_vector(r[u][f], v));
-                    if (second || phase)
-                        chain_second(&s[j], x, present);
-                    else
-                        chain(S, &s[j], x, k + u, first + lane_of(t, j), w, present);
-                }
+            for (int j = 0; j < OWN; j++)
+                chain(S, &s[j], map_element(one_of_vector(r[u][0], j)), k + u, first, w, 1);
+            continue;
+        }
+#endif
+        UNROLL
+        for (int j = 0; j < OWN; j++) {
+            const int e = (k + u) * LANES + lane_of(t, j) - shift, f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
+            if (u < steps) {
+                const int present = PRESENCE(full || (e < n && (!SHIFTED || e >= 0)), inside(S, p[u][f]));
+                struct element x = map_element(one_of_vector(r[u][f], v));
+                if (second)
+                    chain_second(&s[j], x, present);
+                else
+                    chain(S, &s[j], x, k + u, first + lane_of(t, j), w, present);
             }
         }
+    }
+}
+
+#if KEEP
+/* Elements first ... first+n-1 into shared memory. */
+static inline void keep_elements(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                                 int vectors)
+{
+    const int t = THREAD % TEAM, last = n - OWN / FETCHES;
+    NO_UNROLL
+    for (int k = 0; k * LANES < n; k += BATCH)
+        UNROLL
+        for (int u = 0; u < BATCH; u++)
+            UNROLL
+            for (int f = 0; f < FETCHES; f++) {
+                const int e = (k + u) * LANES + lane_of(t, f);
+                const struct place p = element_place(S, start, first + (e < n ? e : last));
+                if ((TEAM_VECTOR > 1 || e < n) && inside(S, p))
+                    keep_vector(kept_ + ((k + u) * FETCHES + f) * THREADS + THREAD, T, S, p, LOOPS - 1, vectors);
+            }
+    kept_all();
+}
+#endif
+
+/* A phase of elements first ... first+n-1. */
+static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                           int vectors, int second, int shift, struct lane s[OWN])
+{
+    if (TEAM_VECTOR > 1 && !vectors && !KEEP) { /* rare, so it is short */
+        NO_UNROLL
+        for (int k = 0; k * LANES < n; k++)
+            batch(kept_, T, S, start, first, k, n, 0, 1, 0, second, 0, s);
+    } else if (!SHIFTED && n == TILE) {
+        NO_UNROLL
+        for (int k = 0; k < TILE / LANES; k += BATCH)
+            batch(kept_, T, S, start, first, k, n, 1, BATCH, 1, second, 0, s);
+    } else {
+        NO_UNROLL
+        for (int k = 0; k * LANES < n + shift; k += BATCH)
+            batch(kept_, T, S, start, first, k, n, 0, BATCH, 1, second, shift, s);
+    }
 }
 
 /* How many of n elements a lane has. */
@@ -188,8 +266,8 @@ static inline int lane_count(int n, int lane)
 
 /* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors, unless SHIFTED): the
  * lanes. */
-static inline void team_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
-                              struct state s[OWN])
+static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                              int vectors, struct state s[OWN])
 {
     struct lane l[OWN];
     int shift = 0;
@@ -203,29 +281,12 @@ static inline void team_lanes(struct tensors T, shape_ptr S, struct place start,
     shift = vectors ? shift : 0;
 #endif
     if (n > 0) {
-        if (ONE_READING && (TEAM_VECTOR == 1 || vectors)) {
-            if (n == BATCH * LANES)
-                batch(T, S, start, first, 0, n, 1, BATCH, 1, 0, 0, l);
-            else
-                batch(T, S, start, first, 0, n, 0, BATCH, 1, 0, 0, l);
-        } else {
-            NO_UNROLL
-            for (int second = 0; second <= TWO_PHASES; second++) {
-                if (TEAM_VECTOR > 1 && !vectors) { /* rare, so it is short */
-                    NO_UNROLL
-                    for (int k = 0; k * LANES < n; k++)
-                        batch(T, S, start, first, k, n, 0, 1, 0, second, 0, l);
-                } else if (!ONE_READING && !SHIFTED && n == TILE) {
-                    NO_UNROLL
-                    for (int k = 0; k < TILE / LANES; k += BATCH)
-                        batch(T, S, start, first, k, n, 1, BATCH, 1, second, 0, l);
-                } else if (!ONE_READING) {
-                    NO_UNROLL
-                    for (int k = 0; k * LANES < n + shift; k += BATCH)
-                        batch(T, S, start, first, k, n, 0, BATCH, 1, second, shift, l);
-                }
-            }
-        }
+#if KEEP
+        keep_elements(kept_, T, S, start, first, n, vectors);
+#endif
+        batches(kept_, T, S, start, first, n, vectors, 0, shift, l);
+        if (TWO_PHASES)
+            batches(kept_, T, S, start, first, n, vectors, 1, shift, l);
     }
     UNROLL
     for (int j = 0; j < OWN; j++) {

@@ -125,6 +125,7 @@ static inline struct state fold_states(EXCHANGE_TYPE exchange_, GLOBAL const str
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
+    KEPT_MEMORY
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -139,7 +140,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state s = fold_elements(exchange_, T, S, start, mine * TILE, n, b.vectors != 0);
 #if OTHERS
         struct state lanes[OWN];
-        team_lanes(T, S, start, mine * TILE, n, b.vectors != 0, lanes);
+        team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, lanes);
         s = with_others(s, team_tree(exchange_, lanes, 0));
 #endif
         if (THREAD % WIDTH == 0 && mine < end && o < all) {

@@ -86,7 +86,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t first = (BLOCK * (THREADS / WARP) + THREAD / WARP) * WARP_ROWS + t / WIDTH;
     struct state s[ROWS][HELD];
 #if STEPS > 1 /* one row a team */
-    team_lanes(T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0, s[0]);
+    KEPT_MEMORY
+    team_lanes(kept_, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0,
+               s[0]);
     s[0][0] = team_tree(exchange_, s[0], 0);
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);

@@ -9,6 +9,7 @@
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
+    KEPT_MEMORY
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -24,10 +25,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state s[OWN], a;
         if (MOMENTS && !WINDOWS && tile + TEAMS <= end && (tile + TEAMS) * TILE <= S->reduced_total) {
             /* all teams have whole tiles: merging means then needs no division */
-            team_lanes(T, S, start, mine * TILE, TILE, b.vectors != 0, s);
+            team_lanes(kept_, T, S, start, mine * TILE, TILE, b.vectors != 0, s);
             a = team_tree(exchange_, s, 1);
         } else {
-            team_lanes(T, S, start, mine * TILE, n, b.vectors != 0, s);
+            team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, s);
             a = team_tree(exchange_, s, 0);
         }
         if (t == 0 && mine < end) {
