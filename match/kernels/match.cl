@@ -7,7 +7,7 @@ enum { GROUP = 32 }; /* pairs of sets in one launch */
 struct match_sets {
     int64_t queries, train, query_mask, train_mask;   /* bytes behind the beginning of their memory */
     int64_t query_stride, train_stride;               /* bytes */
-    int64_t keys, columns, counts;                    /* bytes in the workspace */
+    int64_t keys, columns, counts, limits;            /* bytes in the workspace */
     int64_t pair_at[GROUP], pair_stride, pair_step;   /* bytes of the pairs' mask: to each set, query and row */
     int32_t count, words, splits, column_shift;
     int32_t block[GROUP + 1]; /* blocks before each set's */
@@ -15,7 +15,7 @@ struct match_sets {
 };
 
 struct match_rows { /* of match_count.cl and match_fill.cl */
-    int64_t rows, words, train, stride, place;
+    int64_t rows, words, train, stride, place, limits, limit_place;
 };
 
 struct match_results { /* of match_columns.cl and match_join.cl: what is wanted, and where */

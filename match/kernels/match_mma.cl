@@ -1,5 +1,7 @@
 /* The instruction of match_mma.cu, word by word through local memory: for tests of what is around it on devices without
  * it. All threads of a block call it together. */
+/* Perhaps: exchanges want all threads. */
+#define WARP_ANY(condition) 1
 #define MMA_MEMORY __local uint32_t mma_[THREADS][6];
 #define MMA(d, a0, a1, a2, a3, b0, b1, c0, c1, c2, c3)                        \
     do {                                                                      \

@@ -5,11 +5,14 @@
  * |q| does not change the order of a query's rows. The product begins at -floor(|t| / 2), so that its result d is the
  * greater the nearer the row is, and a row can be among the nearest only if d > floor(-v / 2), where v is the worst
  * kept |t| - 2 |q & t|: one comparison for each, and only where a thread of the warp finds one the exact values are
- * made and kept. Each thread keeps lists of its own, for the two columns of eight that it sees; four threads' lists are
- * joined at the end. Bound: 2 STEPS M_TILES / 2 products for M_TILES * 128 comparisons.
+ * made and kept. Each thread keeps lists of its own, for the two columns of eight that it sees, but asks for what is
+ * nearer than the worst kept by any of the four that share a query, as nothing else can be among the nearest; their
+ * lists are joined at the end. Blocks that share a query tell each other as well; among rows that are as far away as
+ * the worst kept the other block's may come later, so those are kept. Bound: 2 STEPS M_TILES / 2 products for M_TILES *
+ * 128 comparisons. The next eight rows are on their way while these are multiplied.
  *
  * Rows have 8 * STEPS words; counts: |t| of every row, before (match_count.cl). */
-enum { WARP = 32, WARPS = THREADS / WARP, OWN = 2 * M_TILES /* rows of A that a thread has */, TILE = 8 };
+enum { WARP = 32, WARPS = THREADS / WARP, OWN = 2 * M_TILES /* rows of A that a thread has */, TILE = 8, ASK = 8 };
 
 /* The list of one row: keys |t| - 2 |q & t|, signed, and indices. */
 struct own {
@@ -32,6 +35,57 @@ static inline void consider_own(struct own *n, int32_t value, int32_t index)
 
 #define FAR_AWAY 0x3fffffff
 
+/* The greatest product of a row that is not nearer than one at this value. */
+static inline int32_t limit_of(int32_t value)
+{
+    return -value >> 1;
+}
+
+/* What a thread reads of eight rows of train: its part of one, and the counts of two that it sees the products of; a row
+ * that takes no part has a count of 2 FAR_AWAY and is farther away than any. */
+struct eight_rows {
+    uint32_t word[2 * STEPS], count[2];
+};
+
+static inline struct eight_rows read_rows(GLOBAL const char *train, GLOBAL const char *train_mask,
+                                          GLOBAL const int32_t *counts, const struct match_sets *s, int set, int32_t t,
+                                          int32_t end)
+{
+    struct eight_rows r;
+    const int group = THREAD % WARP / 4, place = THREAD % 4;
+    const int32_t row = t + group < end ? t + group : end - 1;
+    GLOBAL const uint32_t *from =
+        (GLOBAL const uint32_t *)(train + s->train + (int64_t)(s->row[set] + row) * s->train_stride);
+    UNROLL
+    for (int w = 0; w < 2 * STEPS; w++)
+        r.word[w] = from[2 * STEPS * place + w];
+    UNROLL
+    for (int c = 0; c < 2; c++) {
+        const int32_t column = t + 2 * place + c;
+        const int takes_part =
+            column < end && (!HAS_TRAIN_MASK || train_mask[s->train_mask + (s->row[set] + column)]);
+        r.count[c] = takes_part ? (uint32_t)counts[column] : 2u * FAR_AWAY;
+    }
+    return r;
+}
+
+/* The limits with what other blocks know. */
+static inline void ask_others(GLOBAL const uint32_t *limits, int32_t count, int32_t number, int32_t limit[OWN])
+{
+    uint32_t known[OWN];
+    UNROLL
+    for (int o = 0; o < OWN; o++) {
+        const int32_t query = number + o / 2 * 16 + o % 2 * 8;
+        known[o] = query < count ? FRESH(limits[query]) : 0xffffffffu;
+    }
+    UNROLL
+    for (int o = 0; o < OWN; o++)
+        if (known[o] < 2u * FAR_AWAY) {
+            const int32_t theirs = limit_of((int32_t)known[o] - FAR_AWAY + 1);
+            limit[o] = theirs > limit[o] ? theirs : limit[o];
+        }
+}
+
 KERNEL void modefold(MATCH_PARAMETERS)
 {
     EXCHANGE_MEMORY
@@ -43,6 +97,7 @@ KERNEL void modefold(MATCH_PARAMETERS)
     const int group = THREAD % WARP / 4, place = THREAD % 4;
     const int32_t first = (inside / s.splits * WARPS + THREAD / WARP) * 16 * M_TILES;
     GLOBAL const int32_t *counts = (GLOBAL const int32_t *)(workspace + s.counts) + s.row[set];
+    GLOBAL uint32_t *limits = (GLOBAL uint32_t *)(workspace + s.limits) + s.query[set];
     uint32_t a[OWN][2 * STEPS];
     int32_t limit[OWN];
     struct own best[OWN];
@@ -59,22 +114,20 @@ KERNEL void modefold(MATCH_PARAMETERS)
             best[o].value[i] = FAR_AWAY;
             best[o].index[i] = 0x7fffffff;
         }
-        limit[o] = -(FAR_AWAY / 2) - 1; /* floor(-FAR_AWAY / 2) */
+        limit[o] = limit_of(FAR_AWAY);
     }
+    struct eight_rows next;
+    if (begin < end)
+        next = read_rows(train, train_mask, counts, &s, set, begin, end);
     for (int32_t t = begin; t < end; t += TILE) {
-        uint32_t b[2 * STEPS];
         int32_t start[2], product[M_TILES][4];
-        const int32_t row = t + group < end ? t + group : t;
-        GLOBAL const uint32_t *from =
-            (GLOBAL const uint32_t *)(train + s.train + (int64_t)(s.row[set] + row) * s.train_stride);
+        const struct eight_rows b = next;
+        if (s.splits > 1 && (t - begin) / TILE % ASK == ASK - 1)
+            ask_others(limits, s.query_count[set], first + group, limit);
+        next = read_rows(train, train_mask, counts, &s, set, t + TILE < end ? t + TILE : t, end);
         UNROLL
-        for (int w = 0; w < 2 * STEPS; w++)
-            b[w] = from[2 * STEPS * place + w];
-        UNROLL
-        for (int c = 0; c < 2; c++) { /* a row that takes no part is farther away than any */
-            const int32_t column = t + 2 * place + c;
-            start[c] = column < end && ROW_TAKES_PART(s.row[set] + column) ? -(counts[column] >> 1) : -FAR_AWAY;
-        }
+        for (int c = 0; c < 2; c++)
+            start[c] = -(int32_t)(b.count[c] >> 1);
         int any = 0;
         UNROLL
         for (int m = 0; m < M_TILES; m++) {
@@ -83,8 +136,8 @@ KERNEL void modefold(MATCH_PARAMETERS)
             UNROLL
             for (int k = 0; k < STEPS; k++) {
                 int32_t d[4];
-                MMA(d, a[2 * m][2 * k], a[2 * m + 1][2 * k], a[2 * m][2 * k + 1], a[2 * m + 1][2 * k + 1], b[2 * k],
-                    b[2 * k + 1], product[m][0], product[m][1], product[m][2], product[m][3]);
+                MMA(d, a[2 * m][2 * k], a[2 * m + 1][2 * k], a[2 * m][2 * k + 1], a[2 * m + 1][2 * k + 1],
+                    b.word[2 * k], b.word[2 * k + 1], product[m][0], product[m][1], product[m][2], product[m][3]);
                 UNROLL
                 for (int i = 0; i < 4; i++)
                     product[m][i] = d[i];
@@ -93,16 +146,31 @@ KERNEL void modefold(MATCH_PARAMETERS)
             for (int i = 0; i < 4; i++)
                 any |= product[m][i] > limit[2 * m + i / 2];
         }
-        if (any) {
+        if (WARP_ANY(any)) {
             UNROLL
             for (int o = 0; o < OWN; o++) {
+                const int32_t number = first + o / 2 * 16 + o % 2 * 8 + group;
+                const int32_t nearest = product[o / 2][o % 2 * 2] > product[o / 2][o % 2 * 2 + 1]
+                                            ? product[o / 2][o % 2 * 2]
+                                            : product[o / 2][o % 2 * 2 + 1];
+                if (!WARP_ANY(nearest > limit[o]))
+                    continue;
                 UNROLL
                 for (int c = 0; c < 2; c++) {
                     const int32_t d = product[o / 2][o % 2 * 2 + c], column = t + 2 * place + c;
                     if (d > limit[o] && start[c] != -FAR_AWAY)
-                        consider_own(&best[o], (counts[column] & 1) - 2 * d, column);
+                        consider_own(&best[o], (int32_t)(b.count[c] & 1) - 2 * d, column);
                 }
-                limit[o] = -best[o].value[KEEP - 1] >> 1;
+                int32_t value = best[o].value[KEEP - 1], other;
+                UNROLL
+                for (int distance = 1; distance < 4; distance *= 2) {
+                    EXCHANGE(int32_t, other, value, distance);
+                    value = other < value ? other : value;
+                }
+                const int32_t mine = limit_of(value);
+                if (s.splits > 1 && place == 0 && mine > limit[o] && number < s.query_count[set])
+                    ATOMIC_LEAST(limits + number, value + FAR_AWAY);
+                limit[o] = mine > limit[o] ? mine : limit[o];
             }
         }
     }

@@ -8,7 +8,6 @@
 
 struct gpu {
     struct gpu_common common; /* first */
-    int architecture;
 };
 
 struct gpu_kernel {
@@ -41,7 +40,7 @@ static mf_status arch_open(int number, struct gpu **result)
     }
     mf_nvrtc_version(limits->compiler, sizeof limits->compiler);
     gpu->common.api = &mf_gpu_arch;
-    gpu->architecture = number;
+    gpu->common.limits.architecture = number;
     snprintf(limits->name, sizeof limits->name, "sm_%d, to compile for only", number);
     limits->multiprocessors = multiprocessors_of(number);
     limits->threads = 2048;
@@ -67,7 +66,7 @@ static mf_status arch_build(struct gpu *gpu, const char *text, struct gpu_kernel
         return MF_ERROR_MEMORY;
     struct gpu_kernel *made = mf_calloc(sizeof *made);
     mf_status status =
-        made ? mf_nvrtc_compile(whole, gpu->architecture, &made->usage, &binary, &size) : MF_ERROR_MEMORY;
+        made ? mf_nvrtc_compile(whole, gpu->common.limits.architecture, &made->usage, &binary, &size) : MF_ERROR_MEMORY;
     mf_free(whole);
     if (status != MF_OK) {
         mf_free(made);
@@ -88,7 +87,8 @@ static mf_status arch_launch(struct gpu *gpu, const struct gpu_launch *launch, v
 {
     (void)launch;
     (void)stream;
-    return mf_fail(MF_ERROR_UNSUPPORTED, "sm_%d has no GPU behind it: it can be compiled for only", gpu->architecture);
+    return mf_fail(MF_ERROR_UNSUPPORTED, "sm_%d has no GPU behind it: it can be compiled for only",
+                   gpu->common.limits.architecture);
 }
 
 static mf_status arch_alloc(struct gpu *gpu, int64_t bytes, void **memory)

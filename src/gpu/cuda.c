@@ -49,7 +49,7 @@ struct gpu {
     CUdevice device;
     CUcontext context;
     int retained; /* the context is the device's primary one, and we hold it */
-    int architecture, driver;
+    int driver;
 };
 
 struct gpu_kernel {
@@ -211,8 +211,8 @@ static mf_status find_limits(struct gpu *gpu)
     MF_TRY(mf_nvrtc_version(version, sizeof version));
     if (cuda.DeviceGetName(limits->name, (int)sizeof limits->name, gpu->device))
         snprintf(limits->name, sizeof limits->name, "CUDA device %d", gpu->device);
-    gpu->architecture = major * 10 + minor;
-    snprintf(limits->compiler, sizeof limits->compiler, "%s sm_%d", version, gpu->architecture);
+    gpu->common.limits.architecture = major * 10 + minor;
+    snprintf(limits->compiler, sizeof limits->compiler, "%s sm_%d", version, gpu->common.limits.architecture);
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = shared;
@@ -289,7 +289,7 @@ static mf_status load_failed(const struct gpu *gpu, CUresult result, size_t size
     mf_nvrtc_version(version, sizeof version);
     return mf_fail(MF_ERROR_DEVICE,
                    "the driver, of CUDA %d.%d, cannot load what %s compiled for sm_%d: %s; it may be too old for it",
-                   gpu->driver / 1000, gpu->driver % 1000 / 10, version, gpu->architecture, text);
+                   gpu->driver / 1000, gpu->driver % 1000 / 10, version, gpu->common.limits.architecture, text);
 }
 
 /* Compiles and loads. With again the cache is not asked, only written. */
@@ -299,7 +299,7 @@ static mf_status compile_and_load(const struct gpu *gpu, const char *whole, int 
     struct gpu_usage usage;
     char *binary;
     size_t size;
-    MF_TRY(mf_nvrtc_compile(whole, gpu->architecture, again ? &usage : NULL, &binary, &size));
+    MF_TRY(mf_nvrtc_compile(whole, gpu->common.limits.architecture, again ? &usage : NULL, &binary, &size));
     mf_status status = enter(gpu);
     if (!status) {
         *result = load_kernel(binary, kernel);

@@ -19,6 +19,7 @@ struct gpu_limits {
     int multiprocessors;
     int threads; /* resident on one of them */
     int dlpack;  /* DLPack's device type of its memory: 2 CUDA, 4 OpenCL */
+    int architecture; /* of CUDA: 90 for sm_90; else 0 */
     int has_f64;
     int64_t shared;     /* bytes of shared (local) memory of a block */
     int64_t parameters; /* bytes of arguments that a kernel can take */
