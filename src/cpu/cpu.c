@@ -2,17 +2,11 @@
 #define _GNU_SOURCE
 #include "cpu.h"
 
+#include "caches.h"
 #include "contraction_kernels.h"
 
 #include <sched.h>
 #include <stdlib.h>
-#include <unistd.h>
-
-#ifdef _SC_LEVEL3_CACHE_SIZE
-#define LAST_CACHE_BYTES sysconf(_SC_LEVEL3_CACHE_SIZE) /* 0 or -1 where it is not known */
-#else
-#define LAST_CACHE_BYTES 0
-#endif
 
 void mf_kernels_scalar(struct kernels *k);
 void mf_kernels_sse2(struct kernels *k);

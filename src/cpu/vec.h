@@ -86,10 +86,13 @@ struct place {
     int64_t near, far, edge;
 };
 
-/* Where what is read next lies: AHEAD_BYTES later, for the second cache; SOON_BYTES later, for the nearest one: a
- * kernel with more to compute than one operation an element has no time to wait for the second one either. What is not
- * in the second cache yet would block the nearest one's few places for lines under way: so not much later. */
-enum { SOON_BYTES = 256, HEAVY_AHEAD_BYTES = 8192, HEAVY_SOON_BYTES = 2048 };
+/* Where what is read next lies: some kilobytes later, for the second cache; less, for the nearest one: a kernel with
+ * more to compute than one operation an element has no time to wait for the second one either. EARLY: as is best for a
+ * second cache of 2 MB, and for much work; else, what is not in the second cache yet would block the nearest one's few
+ * places for lines under way. asks_early is set with the table of kernels. */
+enum { SOON_BYTES = 256, EARLY_AHEAD_BYTES = 8192, EARLY_SOON_BYTES = 2048, EARLY_CACHE_BYTES = 2 << 20 };
+static int asks_early;
+
 struct ahead {
     struct place far, soon;
 };
@@ -106,22 +109,23 @@ static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 {
     enum { SHORT = 128 };
     const int64_t gap = (pitch - n) * size;
-    const int heavy = size < 4 && n < SHORT;
-    return (struct ahead){place_after(heavy ? HEAVY_AHEAD_BYTES : AHEAD_BYTES, n, gap, size),
-                          place_after(heavy ? HEAVY_SOON_BYTES : SOON_BYTES, n, gap, size)};
+    const int early = asks_early || (size < 4 && n < SHORT);
+    return (struct ahead){place_after(early ? EARLY_AHEAD_BYTES : AHEAD_BYTES, n, gap, size),
+                          place_after(early ? EARLY_SOON_BYTES : SOON_BYTES, n, gap, size)};
 }
 
 /* The same for n elements that lie together, and others a gap of bytes after them. */
 static inline struct ahead ahead_of_stream(int64_t n, int64_t gap, int size)
 {
-    const int64_t far = size < 4 ? HEAVY_AHEAD_BYTES : AHEAD_BYTES, soon = size < 4 ? HEAVY_SOON_BYTES : SOON_BYTES;
+    const int early = asks_early || size < 4;
+    const int64_t far = early ? EARLY_AHEAD_BYTES : AHEAD_BYTES, soon = early ? EARLY_SOON_BYTES : SOON_BYTES;
     return (struct ahead){{far, far + gap, n - far / size}, {soon, soon + gap, n - soon / size}};
 }
 
 /* The same for short elements without an end. */
 static inline struct ahead ahead_in_stream(void)
 {
-    return (struct ahead){{HEAVY_AHEAD_BYTES, HEAVY_AHEAD_BYTES, 0}, {HEAVY_SOON_BYTES, HEAVY_SOON_BYTES, 0}};
+    return (struct ahead){{EARLY_AHEAD_BYTES, EARLY_AHEAD_BYTES, 0}, {EARLY_SOON_BYTES, EARLY_SOON_BYTES, 0}};
 }
 
 /* Fetches what is read after `bytes` bytes at p, which belong to element i of a row. */
