@@ -219,7 +219,7 @@ void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *blo
         outputs->type[k] = problem->out_type[k];
         bytes += k > 0 ? mf_dtypes[problem->out_type[k]].size : 0;
     }
-    outputs->stream = problem->kept_total > MF_STREAM_BYTES / bytes;
+    outputs->stream = mf_stores_past_cache(problem, bytes);
     outputs->sums = stores_sums(problem, kernels);
     const struct node *root = &program->finish.node[program->output[0]];
     int pair = mf_pair_of(root->op);

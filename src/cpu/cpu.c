@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "cpu.h"
 
+#include "caches.h"
 #include "contraction_kernels.h"
 
 #include <sched.h>
@@ -64,6 +65,35 @@ static void fill_tables(void)
         isas[i].fill_contractions(&contraction_tables[i]);
         tables[i].contractions = &contraction_tables[i];
     }
+}
+
+/* Half of the last cache, which may be shared, and not too much of it: what a call touches is likely to stay there. */
+static double cached_bytes(void)
+{
+    enum { MOST = 16 << 20 };
+    const long half = LAST_CACHE_BYTES / 2;
+    return half < 0 ? 0 : half > MOST ? MOST : (double)half;
+}
+
+/* What an operand's loops step over, or more where they overlap; as a double, which does not overflow. */
+static double operand_bytes(const struct problem *problem, int input)
+{
+    const struct nest *nest = &problem->memory;
+    double bytes = mf_dtypes[problem->in_type[input]].size;
+    for (int l = 0; l < nest->kept + nest->reduced; l++)
+        bytes *= nest->in[input][l] ? (double)nest->size[l] : 1;
+    return bytes;
+}
+
+int mf_stores_past_cache(const struct problem *problem, int64_t bytes)
+{
+    enum { LEAST = 2 << 20 };
+    double all = (double)problem->kept_total * (double)bytes;
+    if (all <= LEAST)
+        return 0;
+    for (int i = 0; i < problem->input_count; i++)
+        all += operand_bytes(problem, i);
+    return all > cached_bytes();
 }
 
 int mf_cpu_thread_count(void)

@@ -5,8 +5,8 @@
 #include "../plan.h"
 #include "kernels.h"
 
-/* Outputs of more bytes than this are stored past the caches: they would not be there when somebody reads them. */
-enum { MF_STREAM_BYTES = 2 << 20 };
+/* Whether outputs of so many bytes a position are stored past the caches, where nobody would find them afterwards. */
+int mf_stores_past_cache(const struct problem *problem, int64_t bytes);
 
 /* The enum pair of an operation; -1 when it has none. */
 int mf_pair_of(enum op op);

@@ -18,7 +18,7 @@ struct map_plan {
     int64_t grain;        /* tiles of one task */
 };
 
-enum { TASK_BYTES = 256 << 10, FEW_BUFFERS = 4, LANES_OF_LINE = 16 };
+enum { TASK_BYTES = 256 << 10, FEW_BUFFERS = 4, LANES_OF_LINE = 16, REPEATED_BYTES = 4096 };
 
 static int applicable(const struct mf_plan *plan)
 {
@@ -56,6 +56,13 @@ static void cut_loops(struct mf_plan *plan, int64_t most)
         mf_walk_make(&data->out.walk[k], nest->kept - cut, size + cut, nest->out[k] + cut);
 }
 
+/* Of a tile: so few that what an operand repeats stays in the nearest cache, which all other elements pass through. */
+static int64_t most_positions(const struct problem *problem, int buffers)
+{
+    const int64_t fit = REPEATED_BYTES / mf_dtypes[problem->out_type[0]].size;
+    return buffers > FEW_BUFFERS ? BLOCK : fit < 2 * BLOCK ? fit : 2 * BLOCK;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -67,7 +74,7 @@ static mf_status make(struct mf_plan *plan)
                   problem->in_type);
     for (int k = 0; k < problem->output_count; k++)
         bytes += mf_dtypes[problem->out_type[k]].size;
-    cut_loops(plan, data->block.buffers <= FEW_BUFFERS ? 2 * BLOCK : BLOCK);
+    cut_loops(plan, most_positions(problem, data->block.buffers));
     mf_block_plan_outputs(&data->out, &data->block, problem, plan->device->kernels);
     data->grain = 1 + TASK_BYTES / (data->chunk * data->inner * bytes);
     return MF_OK;

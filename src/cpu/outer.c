@@ -15,7 +15,8 @@ enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_T
  * whose folds have no order. */
 enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16, SHARES = 8 };
 /* Operands up to CACHED_BYTES are as likely as not in a cache, where asking for lines ahead only costs. */
-enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 1024 };
+enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 2048 };
+enum { ANSWER_BYTES = 2 << 20 }; /* least outputs that runs store themselves, past the cache */
 
 static const struct nest *nest_of(const struct mf_plan *plan)
 {
@@ -328,7 +329,8 @@ static enum runs_final runs_are_answers(const struct mf_plan *plan)
     if (!data->runs || data->runs < 2 || program->reducer_count != 1 || program->output_count != 1 ||
         !mf_is_class_type(type) || mf_dtypes[type].cls != reducer->cls ||
         nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
-        !plan->device->kernels->fold[reducer->fold][reducer->cls].runs || !data->finish.out.stream)
+        !plan->device->kernels->fold[reducer->fold][reducer->cls].runs ||
+        plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
         return RUNS_STATES;
     enum runs_final final = RUNS_AS_THEY_ARE;
     if (root->op == OP_add) {

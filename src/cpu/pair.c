@@ -148,7 +148,7 @@ static mf_status make(struct mf_plan *plan)
     rows->y_unit = (int)strides(plan, Y)[last];
     rows->x_once = rows->x_unit && (row < 0 || rows->x_pitch);
     rows->y_once = rows->y_unit && (row < 0 || rows->y_pitch);
-    rows->past_cache = problem->kept_total > MF_STREAM_BYTES / data->item;
+    rows->past_cache = mf_stores_past_cache(problem, data->item);
     data->long_rows = bytes >= LONG_ROW;
     for (int side = X; side <= Y; side++) {
         const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];

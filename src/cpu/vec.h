@@ -9,6 +9,10 @@
  *   vput                              vstore_part of floats, without a call where there are masked stores
  *   vmin vmax                         a NaN sticks
  *   vabove vbelow                     a > b ? a : b, a < b ? a : b
+ *   vnumbers(so_far, a, b)            the lanes of so_far where neither a nor b is a NaN, in a form of its own
+ *                                     (numbers_f32, numbers_f64); ~0 are all
+ *   vmark(v, numbers)                 v there, elsewhere a NaN
+ *   vall(numbers)                     whether these are all lanes
  *   vfma(x, y, z)                     x * y + z with one rounding
  *   vscale(v, n, t)                   v * 2^n, which is normal; t is n + 1.5 * 2^23 (double: 2^52), and the one of both
  *                                     that is not used costs nothing; VSCALE_KEEPS_NANS: a NaN stays one
@@ -49,9 +53,10 @@
 #define MF_UNROLLED _Pragma("GCC unroll 16")
 #endif
 
-/* Asks for what the kernel will read soon, into the second cache: while it computes, memory keeps working. An
- * address past the data does no harm. */
-enum { AHEAD_BYTES = 4096 };
+/* Asks for what the kernel will read, into the second cache: while it computes, memory keeps working. An address past
+ * the data does no harm. AHEAD_BYTES: about what is under way while memory answers (20 to 30 GB/s for 70 to 100 ns);
+ * where it was asked for much earlier, lines came slower. COPY_AHEAD_BYTES: beside stores past the cache. */
+enum { AHEAD_BYTES = 2048, COPY_AHEAD_BYTES = 1024 };
 MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 {
     for (int64_t i = 0; i < bytes; i += 64)
@@ -66,12 +71,10 @@ MF_INLINE void fetch_soon(const void *p, int64_t distance, int64_t bytes)
 }
 
 /* ahead() along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
- * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. Where there
- * is more to compute than one operation an element, memory is asked earlier. */
-enum { ROW_AHEAD_BYTES = 512, ROW_EARLY_BYTES = 2048, ROW_SOON_BYTES = 256 };
+ * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. */
 MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_t n, int64_t bytes)
 {
-    const int64_t distance = n < ROW_EARLY_BYTES ? n : ROW_EARLY_BYTES;
+    const int64_t distance = n < AHEAD_BYTES ? n : AHEAD_BYTES;
     if (i + distance < n)
         ahead(row, i + distance, bytes);
     else if (next)
@@ -83,9 +86,13 @@ struct place {
     int64_t near, far, edge;
 };
 
-/* Where what is read next lies: FAR_BYTES later, for the second cache; SOON_BYTES later, for the nearest one: a kernel
- * with more to compute than one operation an element has no time to wait for the second one either. */
-enum { FAR_BYTES = 8192, SOON_BYTES = 2048 };
+/* Where what is read next lies: some kilobytes later, for the second cache; less, for the nearest one: a kernel with
+ * more to compute than one operation an element has no time to wait for the second one either. EARLY: as is best for a
+ * second cache of 2 MB, and for much work; else, what is not in the second cache yet would block the nearest one's few
+ * places for lines under way. asks_early is set with the table of kernels. */
+enum { SOON_BYTES = 256, EARLY_AHEAD_BYTES = 8192, EARLY_SOON_BYTES = 2048, EARLY_CACHE_BYTES = 2 << 20 };
+static int asks_early;
+
 struct ahead {
     struct place far, soon;
 };
@@ -96,24 +103,29 @@ static inline struct place place_after(int64_t bytes, int64_t n, int64_t gap, in
     return (struct place){bytes + rows * gap, bytes + (rows + 1) * gap, n - later % n};
 }
 
-/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. */
+/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. Many short rows
+ * of short elements are more work for each byte, and everything is asked for earlier. */
 static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 {
+    enum { SHORT = 128 };
     const int64_t gap = (pitch - n) * size;
-    return (struct ahead){place_after(FAR_BYTES, n, gap, size), place_after(SOON_BYTES, n, gap, size)};
+    const int early = asks_early || (size < 4 && n < SHORT);
+    return (struct ahead){place_after(early ? EARLY_AHEAD_BYTES : AHEAD_BYTES, n, gap, size),
+                          place_after(early ? EARLY_SOON_BYTES : SOON_BYTES, n, gap, size)};
 }
 
 /* The same for n elements that lie together, and others a gap of bytes after them. */
 static inline struct ahead ahead_of_stream(int64_t n, int64_t gap, int size)
 {
-    return (struct ahead){{FAR_BYTES, FAR_BYTES + gap, n - FAR_BYTES / size},
-                          {SOON_BYTES, SOON_BYTES + gap, n - SOON_BYTES / size}};
+    const int early = asks_early || size < 4;
+    const int64_t far = early ? EARLY_AHEAD_BYTES : AHEAD_BYTES, soon = early ? EARLY_SOON_BYTES : SOON_BYTES;
+    return (struct ahead){{far, far + gap, n - far / size}, {soon, soon + gap, n - soon / size}};
 }
 
-/* The same for data without an end. */
+/* The same for short elements without an end. */
 static inline struct ahead ahead_in_stream(void)
 {
-    return (struct ahead){{FAR_BYTES, FAR_BYTES, 0}, {SOON_BYTES, SOON_BYTES, 0}};
+    return (struct ahead){{EARLY_AHEAD_BYTES, EARLY_AHEAD_BYTES, 0}, {EARLY_SOON_BYTES, EARLY_SOON_BYTES, 0}};
 }
 
 /* Fetches what is read after `bytes` bytes at p, which belong to element i of a row. */

@@ -8,6 +8,12 @@
 
 #define vkeep(v) __asm__("" : "+x"(v))
 #define MF_HAVE_FMA
+#define numbers_f32 vec_i32
+#define numbers_f64 vec_i64
+#define vall_f32(numbers) (vbits_32(~(numbers)) == 0)
+#define vall_f64(numbers) (vbits_64(~(numbers)) == 0)
+#define vmark_f32 vmark_plain_f32
+#define vmark_f64 vmark_plain_f64
 #define VSCALE_KEEPS_NANS 0
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
@@ -105,6 +111,16 @@ static inline vec_f32 vbelow_f32(vec_f32 a, vec_f32 b)
 static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
 {
     return (vec_f64)_mm256_min_pd((__m256d)a, (__m256d)b);
+}
+
+static inline vec_i32 vnumbers_f32(vec_i32 so_far, vec_f32 a, vec_f32 b)
+{
+    return so_far & (vec_i32)_mm256_cmp_ps((__m256)a, (__m256)b, _CMP_ORD_Q);
+}
+
+static inline vec_i64 vnumbers_f64(vec_i64 so_far, vec_f64 a, vec_f64 b)
+{
+    return so_far & (vec_i64)_mm256_cmp_pd((__m256d)a, (__m256d)b, _CMP_ORD_Q);
 }
 
 /* VMINPS and VMAXPS give b when either is NaN; or-ing in the mask of a's NaNs (all ones is a NaN) mends the rest. */

@@ -158,6 +158,32 @@ static inline vec_f64 vmax_f64(vec_f64 a, vec_f64 b)
     return (vec_f64)_mm512_mask_max_pd((__m512d)a, number, (__m512d)a, (__m512d)b);
 }
 
+typedef __mmask16 numbers_f32;
+typedef __mmask8 numbers_f64;
+
+#define vall_f32(numbers) ((numbers) == 0xffff)
+#define vall_f64(numbers) ((numbers) == 0xff)
+
+static inline numbers_f32 vnumbers_f32(numbers_f32 so_far, vec_f32 a, vec_f32 b)
+{
+    return _mm512_mask_cmp_ps_mask(so_far, (__m512)a, (__m512)b, _CMP_ORD_Q);
+}
+
+static inline numbers_f64 vnumbers_f64(numbers_f64 so_far, vec_f64 a, vec_f64 b)
+{
+    return _mm512_mask_cmp_pd_mask(so_far, (__m512d)a, (__m512d)b, _CMP_ORD_Q);
+}
+
+static inline vec_f32 vmark_f32(vec_f32 v, numbers_f32 numbers)
+{
+    return (vec_f32)_mm512_mask_mov_ps(_mm512_set1_ps(__builtin_nanf("")), numbers, (__m512)v);
+}
+
+static inline vec_f64 vmark_f64(vec_f64 v, numbers_f64 numbers)
+{
+    return (vec_f64)_mm512_mask_mov_pd(_mm512_set1_pd(__builtin_nan("")), numbers, (__m512d)v);
+}
+
 /* The mask of the first m of 32 lanes at most. */
 static inline uint32_t vfirst(int64_t m)
 {

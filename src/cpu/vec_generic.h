@@ -21,6 +21,14 @@
 #define vabove_f64 vabove_plain_f64
 #define vbelow_f32 vbelow_plain_f32
 #define vbelow_f64 vbelow_plain_f64
+#define numbers_f32 vec_i32
+#define numbers_f64 vec_i64
+#define vall_f32(numbers) (vbits_32(~(numbers)) == 0)
+#define vall_f64(numbers) (vbits_64(~(numbers)) == 0)
+#define vnumbers_f32 vnumbers_plain_f32
+#define vnumbers_f64 vnumbers_plain_f64
+#define vmark_f32 vmark_plain_f32
+#define vmark_f64 vmark_plain_f64
 #define VSCALE_KEEPS_NANS 0
 #define vfma_f32 vfma_plain_f32
 #define vfma_f64 vfma_plain_f64
