@@ -4,6 +4,11 @@
 
 #include "launch.h"
 
+/* Threads that a multiprocessor is to have room for. A kernel compiled for some such number keeps the loads of a batch
+ * together; without one the compiler (seen with NVRTC 13.0) puts them next to their use, to save registers that nobody
+ * needs. With this one a thread has 64. */
+enum { GPU_ROOM = 1024 };
+
 /* Whether no reducer is a user's that is given as callbacks or keeps its elements' order. */
 int mf_gpu_any_order(const struct mf_plan *plan);
 /* Whether the columns of a fold lie next to each other in memory, and their elements do not. */
@@ -44,8 +49,8 @@ static inline int mf_power_below(int64_t n)
     return p;
 }
 
-extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_staged, mf_gpu_runs, mf_gpu_ordered, mf_gpu_rows,
-    mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_contract, mf_gpu_contract_arg, mf_gpu_log_certified,
-    mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_cublas;
+extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_slanted, mf_gpu_staged, mf_gpu_runs, mf_gpu_ordered,
+    mf_gpu_rows, mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_contract, mf_gpu_contract_arg,
+    mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_cublas;
 
 #endif

@@ -6,7 +6,7 @@
 #include "emit.h"
 #include "gpu.h"
 
-enum { GPU_WARP = 32, GPU_SHAPE_WORDS = 4096, GPU_OWN = 8 };
+enum { GPU_WARP = 32, GPU_SHAPE_WORDS = 4096, GPU_OWN = 10 };
 
 /* What a solver decides. */
 struct gpu_choice {

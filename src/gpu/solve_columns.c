@@ -1,6 +1,7 @@
 /* Solver "columns" of a GPU: neighbouring outputs by neighbouring threads (kernels/columns.cl). */
 #include <stdio.h>
 
+#include "emit_reducers.h"
 #include "form.h"
 #include "texts.h"
 
@@ -149,15 +150,19 @@ static struct columns_form usual_form(const struct problem *problem, int widest)
     return form;
 }
 
-/* Few columns, or few elements: as many threads as go, with all that they read in flight. */
-static struct columns_form small_form(const struct problem *problem, int widest)
+/* Few columns, or few elements: as many threads as go, with all that they read in flight, 128 bytes each. Blocks are
+ * narrow, so that all multiprocessors have some. */
+static struct columns_form small_form(const struct problem *problem, int widest, const struct gpu_limits *limits)
 {
-    int item = mf_gpu_widest_item(problem), vector = mf_clamp(8 / item, 1, widest);
-    while (vector > 1 && 2 * (int64_t)vector > problem->kept_total)
+    int item = mf_gpu_widest_item(problem), vector = mf_clamp(8 / item, 1, widest < 4 ? widest : 4);
+    int narrow = problem->kept_total < 16 * 2 * (int64_t)limits->multiprocessors, beside = narrow ? 8 / vector : 8;
+    while (vector > 1 && item >= 4 && 2 * (int64_t)vector > problem->kept_total)
         vector /= 2;
-    struct columns_form form =
-        make_form(problem, vector, 1, mf_clamp(mf_power_above(problem->kept_total) / vector, 1, 8));
-    form.batch = 8;
+    struct columns_form form = make_form(problem, vector, item == 4 && narrow && problem->kept_total >= 8 ? 2 : 1,
+                                         mf_clamp(mf_power_above(problem->kept_total) / vector, 1, beside));
+    int64_t steps = (problem->reduced_total < TILE ? problem->reduced_total : TILE) / LANES;
+    int registers = vector * item > 4 ? vector * item : 4; /* bytes of those that one load takes */
+    form.batch = item >= 4 ? 8 / form.held : mf_clamp(mf_power_below(steps), 1, LOADED_BYTES / (form.held * registers));
     form.groups = block_threads(&form) < GPU_WARP ? GPU_WARP / block_threads(&form) : 1;
     return form;
 }
@@ -179,7 +184,12 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     if (mf_gpu_two_phases(problem))
         return form_in_turn(problem, widest);
     if (!many)
-        return problem->reduced_total >= 8 * LANES && words <= 2 && item >= 4 ? small_form(problem, widest) : none;
+        return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
+    if (item > 4 && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
+        accumulators_of(problem, form.vector, form.held) <= MOST_ACCUMULATORS) {
+        form.batch = 2;
+        return form;
+    }
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
         return form_in_turn(problem, widest);
     if (widest == 1) {
@@ -257,6 +267,8 @@ static mf_status make(struct mf_plan *plan)
                                 .threads = block_threads(&form),
                                 .vector = form.vector,
                                 .vector_loop = problem->memory.kept - 1};
+    if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_two_phases(problem))
+        choice.beside = 2; /* a few registers more, and there is room for one */
     parts = (tiles + share - 1) / share;
     choice.blocks = column_blocks * parts;
     choice.own[0] = tiles;
@@ -267,6 +279,7 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
+    mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP "
                 "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"

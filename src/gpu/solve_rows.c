@@ -47,12 +47,14 @@ static mf_status make(struct mf_plan *plan)
         keep = mf_gpu_keep(plan, vector, (steps + batch - 1) / batch * batch * (vector > 1 ? 1 : 4), &threads);
     while (threads > 64 && problem->kept_total * width / rows < 4 * (int64_t)limits->multiprocessors * threads)
         threads /= 2; /* few rows: a part of them to every multiprocessor */
-    struct gpu_choice choice = {.kernel = mf_text_rows_cl,
-                                .fold = mf_text_fold_cl,
-                                .threads = threads,
-                                .vector = vector,
-                                .shifted = shifted,
-                                .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
+    struct gpu_choice choice = {
+        .kernel = mf_text_rows_cl,
+        .fold = mf_text_fold_cl,
+        .threads = threads,
+        .vector = vector,
+        .shifted = shifted,
+        .beside = reduced == TILE && words <= 2 && mf_gpu_widest_item(problem) <= 2 ? GPU_ROOM / threads : 0,
+        .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t block_rows = (int64_t)threads / width * rows;
     choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;
     choice.own[6] = bounds[0];

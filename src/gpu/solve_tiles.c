@@ -18,9 +18,33 @@ static int block_threads(const struct problem *problem, int shared)
     return mf_emit_state_words(problem) > 1 ? 128 : 64;
 }
 
+/* How many neighbouring outputs have a line of memory together, where one's runs are shorter. */
+static int outputs_beside(const struct problem *problem, int vector)
+{
+    const struct nest *nest = &problem->memory;
+    int64_t run = nest->size[nest->kept + nest->reduced - 1], bytes = run * mf_gpu_widest_item(problem);
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i] && (!nest->kept || nest->in[i][nest->kept - 1] != run))
+            return 1;
+    return vector > 1 && nest->reduced > 1 && bytes < 128 ? mf_power_below(256 / bytes) : 1;
+}
+
+/* How many lanes the sequence of an output's tiles has, if they are to be a block each: where these are enough and not
+ * too many. Else 0. (Several states of a short type take so long that small blocks are better.) */
+static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int multiprocessors)
+{
+    int64_t lanes = tiles / TILE * LANES + (tiles % TILE < LANES ? tiles % TILE : LANES);
+    int64_t blocks = lanes * problem->kept_total;
+    return tiles >= TILE && tiles <= (int64_t)TILE * LANES && blocks >= 7 * (int64_t)multiprocessors &&
+                   blocks <= 64 * (int64_t)multiprocessors &&
+                   (mf_emit_lane_words(problem) <= 2 || mf_gpu_widest_item(problem) >= 4)
+               ? lanes
+               : 0;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
-    enum { FEW_BYTES = 8 << 10 };
+    enum { FEW_BYTES = 8 << 10, MOST_FEW = 8 };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     struct gpu_choice choice = {.kernel = mf_text_tiles_cl,
@@ -44,7 +68,9 @@ static mf_status make(struct mf_plan *plan)
     int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
     if (share > TILE && parts > 1)
         share = TILE;
-    parts = (tiles + share - 1) / share;
+    int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
+    share = lanes ? TILE / LANES : share;
+    parts = lanes ? lanes : (tiles + share - 1) / share;
     choice.blocks = problem->kept_total * parts;
     choice.own[0] = tiles;
     choice.own[1] = parts;
@@ -56,9 +82,17 @@ static mf_status make(struct mf_plan *plan)
     if (!few)
         choice.workspace_bytes = problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
                                                         ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));
+    int beside = few && few <= MOST_FEW && !mf_gpu_two_phases(problem) ? outputs_beside(problem, choice.vector) : 1;
+    if (beside > 1) {
+        choice.threads = mf_clamp(few * beside * team, GPU_WARP, 256);
+        choice.blocks = (problem->kept_total + beside - 1) / beside;
+    }
+    if (mf_emit_lane_words(problem) <= 2 && !mf_gpu_two_phases(problem))
+        choice.beside = GPU_ROOM / choice.threads;
     mf_text_add(&choice.macros,
-                "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n",
-                batch, keep.vectors, keep.chunk, choice.vector, few);
+                "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
+                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n",
+                batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0);
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);

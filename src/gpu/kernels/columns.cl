@@ -285,9 +285,47 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
 }
 #endif
 
-/* The halving tree over a column's threads; the result is s of its first. */
-static inline void column_tree(SHARED_POINTER struct state *shared, struct state s[VECTOR])
+/* The halving tree over a column's threads. With lane threads enough each takes VECTOR of one column's lanes over from
+ * shared memory, the tree's upper levels, and shares the rest with the threads next to it: everything goes through
+ * shared memory once. Else a level at a time. The result is s[0] or s of the threads that keep one. */
+#define ONE_COLUMN (LANE_THREADS >= VECTOR)
+enum { BESIDE = ONE_COLUMN ? LANE_THREADS / VECTOR : LANE_THREADS, OF_COLUMNS = COLUMN_THREADS * LANE_THREADS };
+
+static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared, struct state s[VECTOR])
 {
+#if ONE_COLUMN
+    const int in_turn = THREAD % OF_COLUMNS, first = THREAD - in_turn, c = in_turn / (COLUMN_THREADS * BESIDE);
+    const int beside = in_turn % (COLUMN_THREADS * BESIDE);
+    if (VECTOR > 1) {
+        UNROLL
+        for (int i = 0; i < VECTOR; i++)
+            shared[i * THREADS + THREAD] = s[i];
+        BARRIER();
+        UNROLL
+        for (int i = 0; i < VECTOR; i++)
+            s[i] = shared[c * THREADS + first + beside + COLUMN_THREADS * BESIDE * i];
+        BARRIER();
+        UNROLL
+        for (int reach = VECTOR / 2; reach; reach /= 2)
+            UNROLL
+            for (int i = 0; i < VECTOR / 2; i++)
+                if (i < reach)
+                    s[i] = combine(s[i], s[i + reach]);
+    }
+    UNROLL
+    for (int reach = BESIDE / 2; reach; reach /= 2) {
+        const int distance = reach * COLUMN_THREADS;
+        if (2 * distance <= WARP) {
+            s[0] = exchanged_combine(exchange_, s[0], distance, 0);
+            continue;
+        }
+        shared[THREAD] = s[0];
+        BARRIER();
+        if (beside < distance)
+            s[0] = combine(s[0], shared[THREAD + distance]);
+        BARRIER();
+    }
+#else
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     NO_UNROLL
     for (int reach = LANE_THREADS / 2; reach; reach /= 2) {
@@ -301,28 +339,8 @@ static inline void column_tree(SHARED_POINTER struct state *shared, struct state
                 s[c] = combine(s[c], shared[c * THREADS + THREAD + reach * COLUMN_THREADS]);
         BARRIER();
     }
-}
-
-#if FEW > 1
-/* A column's few tiles, by one thread. */
-static inline struct state few_tiles(GLOBAL const struct state *states, int64_t stride, int count)
-{
-    struct state s[FEW];
-    UNROLL
-    for (int i = 0; i < FEW; i++) {
-        s[i] = state_identity();
-        if (i < count)
-            s[i] = load_state(states + i * stride);
-    }
-    UNROLL
-    for (int reach = FEW / 2; reach; reach /= 2)
-        UNROLL
-        for (int i = 0; i < FEW / 2; i++)
-            if (i < reach && i + reach < count)
-                s[i] = combine(s[i], s[i + reach]);
-    return s[0];
-}
 #endif
+}
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
@@ -333,7 +351,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int64_t part = BLOCK / S->p[4], columns = BLOCK % S->p[4] * BLOCK_COLUMNS, tiles = S->p[0];
-    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     const int64_t o = columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
     const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
@@ -349,28 +366,22 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);
         own_levels(s);
 #endif
-        column_tree(shared, s[0]);
-        if (own == 0 && o < S->kept_total)
+        column_tree(exchange_, shared, s[0]);
+        if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
             UNROLL
-            for (int c = 0; c < VECTOR; c++) {
+            for (int c = 0; c < (ONE_COLUMN ? 1 : VECTOR); c++) {
+                const int64_t at = o + (ONE_COLUMN ? THREAD % OF_COLUMNS / (COLUMN_THREADS * BESIDE) : c);
+                if (at >= S->kept_total)
+                    continue;
                 if (tiles == 1)
-                    finish_output(T, S, o + c, s[0][c], S->reduced_total);
+                    finish_output(T, S, at, s[0][c], S->reduced_total);
                 else
-                    states[tile * S->kept_total + o + c] = s[0][c];
+                    states[tile * S->kept_total + at] = s[0][c];
             }
+        }
     }
     if (tiles == 1)
         return;
-    GLOBAL uint32_t *counters = (GLOBAL uint32_t *)(states + S->kept_total * S->p[3]);
-    if (!last_to_arrive(counters + BLOCK % S->p[4], S->p[1], &flag))
-        return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
-#if FEW > 1
-    for (int c = THREAD; c < count; c += THREADS)
-        finish_output(T, S, columns + c, few_tiles(states + columns + c, S->kept_total, (int)tiles), S->reduced_total);
-#else
-    states = block_fold(exchange_, states, S->kept_total, tiles, columns, count);
-    for (int c = THREAD; c < count; c += THREADS)
-        finish_output(T, S, columns + c, load_state(states + columns + c), S->reduced_total);
-#endif
+    join_columns(exchange_, T, S, states, columns, count, BLOCK % S->p[4], &flag);
 }

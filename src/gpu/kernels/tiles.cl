@@ -6,6 +6,125 @@
  *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
+#if OUTPUTS_BESIDE > 1
+/* The halving tree over an output's few tiles, in shared memory, by one thread. */
+static inline struct state few_tiles(SHARED_POINTER const struct state *states, int count)
+{
+    struct state s[FEW];
+    UNROLL
+    for (int i = 0; i < FEW; i++)
+        s[i] = states[i < count ? i : 0];
+    UNROLL
+    for (int reach = FEW / 2; reach; reach /= 2)
+        UNROLL
+        for (int i = 0; i < FEW / 2; i++)
+            if (i < reach && i + reach < count)
+                s[i] = combine(s[i], s[i + reach]);
+    return s[0];
+}
+
+/* OUTPUTS_BESIDE neighbouring outputs a block: what neighbouring teams read at a time lies beside each other. */
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    EXCHANGE_MEMORY
+    KEPT_MEMORY
+    SHARED struct state shared[OUTPUTS_BESIDE * FEW];
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const int t = THREAD % TEAM, team = THREAD / TEAM, output = team % OUTPUTS_BESIDE, tiles = (int)S->p[0];
+    const int64_t o = BLOCK * OUTPUTS_BESIDE + output;
+    const struct place start = kept_place(S, o < S->kept_total ? o : 0);
+    for (int first = 0; first < tiles; first += TEAMS / OUTPUTS_BESIDE) {
+        const int tile = first + team / OUTPUTS_BESIDE;
+        const int64_t left = S->reduced_total - (int64_t)tile * TILE;
+        struct state s[OWN];
+        team_lanes(kept_, T, S, start, (int64_t)tile * TILE, tile >= tiles ? 0 : left < TILE ? (int)left : TILE,
+                   b.vectors != 0, s);
+        const struct state a = team_tree(exchange_, s, 0);
+        if (t == 0 && tile < tiles)
+            shared[output * FEW + tile] = a;
+    }
+    BARRIER();
+    if (THREAD < OUTPUTS_BESIDE && BLOCK * OUTPUTS_BESIDE + THREAD < S->kept_total)
+        finish_output(T, S, BLOCK * OUTPUTS_BESIDE + THREAD, few_tiles(shared + THREAD * FEW, tiles), S->reduced_total);
+}
+#elif BY_LANE
+/* The fold of an output's lanes, LANES for each group of TILE tiles: of a group by a warp, of the groups' results by one.
+ * The first thread gets the result. shared: a state for each group. */
+static inline struct state lanes_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared,
+                                      GLOBAL const struct state *lanes, int64_t tiles)
+{
+    const int groups = (int)((tiles + TILE - 1) / TILE), t = THREAD % WARP;
+    struct state s[ON_WARP];
+    for (int first = 0; first < groups; first += WARPS) {
+        const int group = first + THREAD / WARP;
+        const int64_t left = tiles - (int64_t)group * TILE;
+        const int count = group >= groups ? 0 : left < LANES ? (int)left : LANES;
+        UNROLL
+        for (int j = 0; j < ON_WARP; j++) {
+            s[j] = state_identity();
+            if (t + j * WARP < count)
+                s[j] = load_state(lanes + group * LANES + t + j * WARP);
+        }
+        const struct state a = warp_tree(exchange_, s, count, LANES);
+        if (t == 0 && group < groups)
+            shared[group] = a;
+    }
+    BARRIER();
+    UNROLL
+    for (int j = 0; j < ON_WARP; j++) {
+        s[j] = state_identity();
+        if (t + j * WARP < groups)
+            s[j] = shared[t + j * WARP];
+    }
+    return warp_tree(exchange_, s, groups, LANES);
+}
+
+/* A block has a lane of the tiles' sequence: of a group of TILE tiles every LANES-th. It chains them itself, so that
+ * little is left to do for the block that arrives last. */
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    EXCHANGE_MEMORY
+    KEPT_MEMORY
+    SHARED int flag;
+    SHARED struct state shared[LANES];
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const int t = THREAD % TEAM, team = THREAD / TEAM;
+    const int64_t parts = S->p[1], o = BLOCK / parts, tiles = S->p[0], part = BLOCK % parts;
+    const int64_t first = part / LANES * TILE + part % LANES, left_of_group = tiles - first;
+    const int mine = (int)((left_of_group < TILE ? left_of_group : TILE - part % LANES) + LANES - 1) / LANES;
+    GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
+    const struct place start = kept_place(S, o);
+    for (int k = 0; k < mine; k += TEAMS) {
+        const int64_t at = (first + (int64_t)(k + team) * LANES) * TILE, left = S->reduced_total - at;
+        const int n = k + team >= mine ? 0 : left < TILE ? (int)left : TILE;
+        struct state s[OWN], a;
+        if (MOMENTS && !WINDOWS && k + TEAMS <= mine && first + (int64_t)(k + TEAMS - 1) * LANES < tiles - 1) {
+            team_lanes(kept_, T, S, start, at, TILE, b.vectors != 0, s);
+            a = team_tree(exchange_, s, 1);
+        } else {
+            team_lanes(kept_, T, S, start, at, n, b.vectors != 0, s);
+            a = team_tree(exchange_, s, 0);
+        }
+        if (t == 0 && k + team < mine)
+            shared[k + team] = a;
+    }
+    BARRIER();
+    if (THREAD == 0) {
+        struct state a = shared[0];
+        for (int k = 1; k < mine; k++)
+            a = combine(a, shared[k]);
+        states[part] = a;
+    }
+    GLOBAL uint32_t *counters = (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]);
+    if (!last_to_arrive(counters + o, parts, &flag))
+        return;
+    const struct state a = lanes_fold(exchange_, shared, states, tiles);
+    if (THREAD == 0)
+        finish_output(T, S, o, a, S->reduced_total);
+}
+#else
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
@@ -86,3 +205,4 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         finish_output(T, S, o, load_state(states), S->reduced_total);
 #endif
 }
+#endif
