@@ -28,8 +28,8 @@ int mf_gpu_row_vector(const struct problem *problem);
  * position 0. */
 int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
 int mf_gpu_steps_at_once(const struct problem *problem, int vector);
-/* KEEP and KEPT_CHUNK of kernels/fold.cl, where a thread reads so many vectors: that or 0. A block gets fewer threads, a
- * warp's at least, if they would not fit in shared memory. */
+/* KEEP and KEPT_CHUNK of kernels/fold.cl, where a thread reads so many vectors: that or 0. A block gets fewer threads,
+ * a warp's at least, if they would not fit in shared memory. */
 struct gpu_kept {
     int vectors, chunk;
 };

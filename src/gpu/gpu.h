@@ -17,8 +17,8 @@ struct gpu_limits {
     char name[128];     /* "NVIDIA H200" */
     char compiler[128]; /* what compiles, with version and target: part of every cache key */
     int multiprocessors;
-    int threads; /* resident on one of them */
-    int dlpack;  /* DLPack's device type of its memory: 2 CUDA, 4 OpenCL */
+    int threads;      /* resident on one of them */
+    int dlpack;       /* DLPack's device type of its memory: 2 CUDA, 4 OpenCL */
     int architecture; /* of CUDA: 90 for sm_90; else 0 */
     int has_f64;
     int64_t shared;     /* bytes of shared (local) memory of a block */
