@@ -143,6 +143,36 @@ static void test_reuse(void)
     mf_plan_destroy(plan);
 }
 
+/* An output in the place of an operand that another output needs too. */
+static void test_two_outputs_in_place(void)
+{
+    enum { N = 3000, M = 8 };
+    static const struct {
+        const char *solver, *modes;
+        int64_t by_row, by_column;
+    } ways[] = {
+        {"inner", "ij,i->i", M, 1}, {"outer", "ij,i->i", 1, N}, {"few", "ij,i->i", M, 1}, {NULL, "ij,i->i", M, 1}};
+    static float x[N * M], b[N], other[N];
+    for (int i = 0; i < N * M; i++)
+        x[i] = 1;
+    for (size_t w = 0; w < sizeof ways / sizeof *ways; w++) {
+        const DLTensor in[2] = {with_strides(mf_tensor(NULL, MF_F32, DIMS(N, M)),
+                                             STRIDES(ways[w].by_row, ways[w].by_column)),
+                                mf_tensor(NULL, MF_F32, DIMS(N))},
+                       out[2] = {in[1], in[1]};
+        mf_plan *plan = plan_with(ways[w].solver, ways[w].modes, "sum(a)+b; b", in, out);
+        const void *inputs[2] = {x, b};
+        void *outputs[2] = {b, other};
+        for (int i = 0; i < N; i++)
+            b[i] = (float)i;
+        int right = plan && mf_plan_execute(plan, inputs, outputs, NULL) == MF_OK;
+        for (int i = 0; right && i < N; i++)
+            right = b[i] == (float)(i + M) && other[i] == (float)i;
+        CHECK_MSG(right || !plan, "solver %s", ways[w].solver ? ways[w].solver : "of its own");
+        mf_plan_destroy(plan);
+    }
+}
+
 /* A plan keeps nothing of what made it. */
 static void test_independence(void)
 {
@@ -324,6 +354,7 @@ int main(void)
     test_solvers();
     test_description();
     test_reuse();
+    test_two_outputs_in_place();
     test_independence();
     test_recent_plans();
     test_environment();

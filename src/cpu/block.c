@@ -282,6 +282,15 @@ static void store_last(const struct block *block, const struct block_outputs *ou
     outputs->last(to, block->reg[arg[0]], block->reg[arg[1]], &rows);
 }
 
+int mf_outputs_touch_inputs(const struct problem *problem, const struct pointers *pointers)
+{
+    for (int k = 0; problem->output_count > 1 && k < problem->output_count; k++)
+        for (int i = 0; i < problem->input_count; i++)
+            if (pointers->out[k] == pointers->in[i])
+                return 1;
+    return 0;
+}
+
 void mf_block_run(struct block *block, const struct block_outputs *outputs, const char *const *base, char *const *to,
                   int64_t f, int64_t n, void *spare)
 {

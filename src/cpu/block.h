@@ -71,6 +71,8 @@ struct block_outputs {
 /* All but the walks, which the caller makes; block is the plan of what they are computed from. */
 void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *block, const struct problem *problem,
                            const struct kernels *kernels);
+/* Whether storing one output could change an operand that another output still reads in place (copy_operands). */
+int mf_outputs_touch_inputs(const struct problem *problem, const struct pointers *pointers);
 /* Evaluates positions f ... f+n-1 and stores the outputs: to[k] is output k at position 0. spare: room for n values. */
 void mf_block_run(struct block *block, const struct block_outputs *outputs, const char *const *base, char *const *to,
                   int64_t f, int64_t n, void *spare);

@@ -52,6 +52,7 @@ void mf_finish_start(struct finish *finish, const struct finish_plan *plan, cons
         for (int p = 0; p < plan->parts[r]; p++, memory += array)
             finish->results.part[r][p] = memory;
     mf_block_start(&finish->block, &plan->block, fold->device->kernels, memory, group);
+    finish->block.copy_operands = mf_outputs_touch_inputs(&fold->problem, pointers);
     for (int r = 0; r < program->reducer_count; r++)
         for (int p = 0; p < plan->parts[r]; p++)
             finish->block.state[r][p] = finish->results.part[r][p];

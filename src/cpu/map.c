@@ -121,20 +121,10 @@ static void task(void *context, int64_t t, int worker)
     }
 }
 
-/* Whether storing one output could change an operand that another output still reads in place. */
-static int outputs_touch_inputs(const struct problem *problem, const struct pointers *pointers)
-{
-    for (int k = 0; problem->output_count > 1 && k < problem->output_count; k++)
-        for (int i = 0; i < problem->input_count; i++)
-            if (pointers->out[k] == pointers->in[i])
-                return 1;
-    return 0;
-}
-
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct map_plan *data = plan->data;
-    struct job job = {plan, pointers, NULL, 0, outputs_touch_inputs(&plan->problem, pointers)};
+    struct job job = {plan, pointers, NULL, 0, mf_outputs_touch_inputs(&plan->problem, pointers)};
     _Alignas(64) char small[32 << 10];
     int64_t most = data->chunk * data->inner, tasks = (data->tiling.tiles + data->grain - 1) / data->grain;
     int threads = tasks < plan->threads ? (int)tasks : plan->threads;
