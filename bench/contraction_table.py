@@ -1,6 +1,7 @@
 """Contractions on the CPU, by expression, size, instruction set and threads, as a table in Markdown.
 
-    python3 bench/contraction_table.py build/release/cli/modefold [--sizes 512,1024,2048] > bench/results/cpu-contractions.md
+    python3 bench/contraction_table.py build/release/cli/modefold [--sizes 512,1024,2048] [--expressions 'max(a+b);...']
+        > bench/results/cpu-contractions.md
 
 A term is one (i, k, j) of 'ik,kj->ij' over normal float32; times are `modefold bench`'s medians. `scaling` is two
 threads' speed over one's. For sums of products the last column is the time of NumPy's product of the same matrices, whose
@@ -48,12 +49,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command")
     parser.add_argument("--sizes", default="512,1024,2048")
+    parser.add_argument("--expressions", default=";".join(dict.fromkeys(row[0] for row in ROWS)))
     args = parser.parse_args()
     print(f"# Contractions on the CPU\n\n{processor()}; `bench/contraction_table.py`: 'ik,kj->ij', float32, n x n x n "
           "terms.\n\nBillions of terms a second; scaling: two threads' over one's; NumPy: its product's time over "
           "modefold's.\n\n| expression | solver | instruction set | n | 1 thread | 2 threads | scaling | NumPy, 1 | "
           "NumPy, 2 |\n|---|---|---|---:|---:|---:|---:|---:|---:|", flush=True)
-    for expression, wanted in ROWS:
+    for expression, wanted in (row for row in ROWS if row[0] in args.expressions.split(";")):
         for isa in ("avx512", "avx2"):
             for n in (int(size) for size in args.sizes.split(",")):
                 times = [ours(args.command, isa, threads, expression, wanted, n) for threads in (1, 2)]
