@@ -4,8 +4,8 @@
         > bench/results/cpu-contractions.md
 
 A term is one (i, k, j) of 'ik,kj->ij' over normal float32; times are `modefold bench`'s medians. `scaling` is two
-threads' speed over one's. For sums of products the last column is the time of NumPy's product of the same matrices, whose
-library is named, over modefold's; needs NumPy.
+threads' speed over one's. For sums of products the last columns are the time of NumPy's product of matrices of that
+size, by whatever BLAS it was built with, over modefold's; needs NumPy.
 """
 import argparse
 import json

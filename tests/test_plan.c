@@ -148,10 +148,9 @@ static void test_two_outputs_in_place(void)
 {
     enum { N = 3000, M = 8 };
     static const struct {
-        const char *solver, *modes;
+        const char *solver;
         int64_t by_row, by_column;
-    } ways[] = {
-        {"inner", "ij,i->i", M, 1}, {"outer", "ij,i->i", 1, N}, {"few", "ij,i->i", M, 1}, {NULL, "ij,i->i", M, 1}};
+    } ways[] = {{"inner", M, 1}, {"outer", 1, N}, {NULL, M, 1}};
     static float x[N * M], b[N], other[N];
     for (int i = 0; i < N * M; i++)
         x[i] = 1;
@@ -160,7 +159,7 @@ static void test_two_outputs_in_place(void)
                                              STRIDES(ways[w].by_row, ways[w].by_column)),
                                 mf_tensor(NULL, MF_F32, DIMS(N))},
                        out[2] = {in[1], in[1]};
-        mf_plan *plan = plan_with(ways[w].solver, ways[w].modes, "sum(a)+b; b", in, out);
+        mf_plan *plan = plan_with(ways[w].solver, "ij,i->i", "sum(a)+b; b", in, out);
         const void *inputs[2] = {x, b};
         void *outputs[2] = {b, other};
         for (int i = 0; i < N; i++)
@@ -168,7 +167,7 @@ static void test_two_outputs_in_place(void)
         int right = plan && mf_plan_execute(plan, inputs, outputs, NULL) == MF_OK;
         for (int i = 0; right && i < N; i++)
             right = b[i] == (float)(i + M) && other[i] == (float)i;
-        CHECK_MSG(right || !plan, "solver %s", ways[w].solver ? ways[w].solver : "of its own");
+        CHECK_MSG(right, "solver %s", ways[w].solver ? ways[w].solver : "of its own");
         mf_plan_destroy(plan);
     }
 }

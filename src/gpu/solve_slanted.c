@@ -179,8 +179,7 @@ static mf_status make(struct mf_plan *plan)
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
-                "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP 0\n#define KEPT_CHUNK "
-                "0\n#define TEAM_VECTOR 1\n"
+                "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define TEAM_VECTOR 1\n"
                 "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n",
                 form.lane_threads, form.held, form.batch, form.present, reduced <= LANES, tiles == 1,
                 tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles));
