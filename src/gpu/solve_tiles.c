@@ -18,10 +18,12 @@ static int block_threads(const struct problem *problem, int shared)
     return mf_emit_state_words(problem) > 1 ? 128 : 64;
 }
 
-/* How many neighbouring outputs have a line of memory together, where one's runs are shorter. */
+/* How many neighbouring outputs have a line of memory together, where one's runs are shorter. (No outputs: no loops.) */
 static int outputs_beside(const struct problem *problem, int vector)
 {
     const struct nest *nest = &problem->memory;
+    if (!nest->reduced)
+        return 1;
     int64_t run = nest->size[nest->kept + nest->reduced - 1], bytes = run * mf_gpu_widest_item(problem);
     for (int i = 0; i < problem->input_count; i++)
         if (problem->map_uses[i] && (!nest->kept || nest->in[i][nest->kept - 1] != run))
