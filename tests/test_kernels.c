@@ -108,7 +108,7 @@ static void test_fold_runs(const char *isa, const struct fold_kernels *fold, enu
 {
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const int64_t n = random_length(trial), run = (int64_t)2 << random_to(0, 6);
-        const enum runs_final final = (enum runs_final)random_to(RUNS_STATES, RUNS_PLUS_ZERO);
+        const enum answers final = (enum answers)random_to(NO_ANSWERS, ANSWERS_PLUS_ZERO);
         void *x = guard_last(in_pages, n + run - 1, bytes_of(t)), *out = guard_last(out_pages, n, bytes_of(t));
         fill_random(t, x, n + run - 1);
         for (int64_t i = 0; i < n + run - 1; i++)
@@ -117,12 +117,12 @@ static void test_fold_runs(const char *isa, const struct fold_kernels *fold, enu
         int64_t i = 0;
         for (; i < n; i++) {
             union value want = fold_tile(op, t.cls, loaded + i, run), got = load(t, out, i);
-            if (final == RUNS_PLUS_ZERO && t.cls == CLS_F32)
+            if (final == ANSWERS_PLUS_ZERO && t.cls == CLS_F32)
                 want.f32 += 0;
-            else if (final == RUNS_PLUS_ZERO)
+            else if (final == ANSWERS_PLUS_ZERO)
                 want.f64 += 0;
             if (!same(t.cls, got, want, op == FOLD_MIN || op == FOLD_MAX) ||
-                (final != RUNS_STATES && !is_canonical(t.cls, got)))
+                (final != NO_ANSWERS && !is_canonical(t.cls, got)))
                 break;
         }
         if (!CHECK_MSG(i == n, "%s runs of %ld, %s %s: %ld of %ld, final %d", isa, (long)run, fold_name[op], name_of(t),

@@ -19,6 +19,27 @@ void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, con
     }
 }
 
+enum answers mf_finish_answers(const struct mf_plan *plan)
+{
+    const struct program *program = &plan->problem.program;
+    const struct reducer *reducer = &program->reducer[0];
+    const struct node *root = &program->finish.node[program->output[0]];
+    const enum dtype type = plan->problem.out_type[0];
+    if (program->reducer_count != 1 || program->output_count != 1 || reducer->kind != RED_FOLD ||
+        !mf_is_class_type(type) || mf_dtypes[type].cls != reducer->cls ||
+        !plan->device->kernels->fold[reducer->fold][reducer->cls].answers)
+        return NO_ANSWERS;
+    enum answers answers = ANSWERS_AS_THEY_ARE;
+    if (root->op == OP_add) {
+        const struct node *zero = &program->finish.node[root->arg[1]];
+        if (zero->op != OP_CONST || zero->value.u64 != 0)
+            return NO_ANSWERS;
+        answers = ANSWERS_PLUS_ZERO;
+        root = &program->finish.node[root->arg[0]];
+    }
+    return root->op == OP_STATE ? answers : NO_ANSWERS;
+}
+
 size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem, int64_t group)
 {
     size_t arrays = 1 + 4; /* the spare one, and the counts in every class */

@@ -27,6 +27,8 @@ struct inner_plan {
     int split;                  /* few long rows: their tiles are the tasks */
     int64_t beside, run_tiles;  /* outputs whose runs, of so many tiles, lie together and are read together; or 0 */
     int summary;                /* moments and sum, min or max of one operand, read once by one kernel */
+    enum answers answers;       /* rows of one fold that touch, whose kernel stores the outputs, which touch as well */
+    int past_cache;             /* them: past the cache */
     int windows;                /* some window may leave its tensor */
     size_t worker_bytes, finish_bytes, user_bytes, row_bytes, states_bytes;
 };
@@ -59,6 +61,8 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
 /* As many whole tiles from flat position f on as the kernels can read from memory in one go, at most `most`, into
  * tile states t ...; returns their number, 0 where mf_inner_tile has to do it. */
 int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t);
+/* Outputs o ... o+n-1, whose answers the kernel stores. */
+void mf_inner_answers(struct worker *w, int64_t o, int64_t n);
 /* All tiles of `outputs` outputs from o on, whose runs lie together: run after run, in all of them. Their states are
  * those of places i ... in the group. */
 void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i);

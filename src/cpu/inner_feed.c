@@ -240,6 +240,19 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
     }
 }
 
+void mf_inner_answers(struct worker *w, int64_t o, int64_t n)
+{
+    const struct inner_plan *data = w->inner;
+    const struct problem *problem = &w->plan->problem;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const int operand = problem->program.map.node[reducer->arg[0]].index;
+    const struct walk *walk = &data->pass[0].block.walk[operand], *out = &data->finish.out.walk[0];
+    const size_t item = mf_cls_size(reducer->cls);
+    const char *from = w->pointers->in[operand] + mf_walk_offset(walk, o * data->elements) * (int64_t)item;
+    char *to = w->pointers->out[0] + mf_walk_offset(out, o) * (int64_t)item;
+    w->kernels->fold[reducer->fold][reducer->cls].answers(to, from, n, data->elements, data->answers, data->past_cache);
+}
+
 /* Reducer r's results for the n elements from e on as tile t's state. */
 static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, const void *first, const void *second)
 {

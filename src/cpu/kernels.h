@@ -37,17 +37,21 @@ struct joined {
 };
 typedef void joined_fn(const struct joined *j, void *out, int64_t n);
 
-/* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128.
- * final: RUNS_STATES, or out is the answer itself, with one canonical NaN, and is stored past the cache: as it is or
- * + 0, which makes a zero +0. */
-enum runs_final { RUNS_STATES, RUNS_AS_THEY_ARE, RUNS_PLUS_ZERO };
-typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run, enum runs_final final);
+/* What a kernel stores: a fold's states, or the answers themselves, with one canonical NaN: as they are or + 0, which
+ * makes a zero +0. */
+enum answers { NO_ANSWERS, ANSWERS_AS_THEY_ARE, ANSWERS_PLUS_ZERO };
+/* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128. Answers are stored
+ * past the cache. */
+typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run, enum answers answers);
+/* out[r] = the answer of x[r*n] ... x[r*n + n-1], for r < rows; 1 <= n <= 4096. */
+typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum answers answers, int past_cache);
 
 struct fold_kernels {
     chain_fn *chain;
     rows_fn *rows;
     joined_fn *joined; /* sums and products of floats; others are folded in any order: null */
     runs_fn *runs;     /* sum, prod, min and max of CLS_F32 and CLS_F64; others: null */
+    answers_fn *answers; /* where runs are */
 };
 
 /* Mean and sum of squared deviations (numerics.md: moments). A state is (count, mean, m2); counts are the caller's.

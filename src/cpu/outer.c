@@ -318,29 +318,14 @@ static int shares_runs(const struct mf_plan *plan)
     return shares;
 }
 
-/* Whether the only fold's result is the only output, but for zeros and NaNs, and the kernel can store it. */
-static enum runs_final runs_are_answers(const struct mf_plan *plan)
+/* Whether the only output is the only fold's result, for neighbouring columns, and the kernel can store it. */
+static enum answers runs_are_answers(const struct mf_plan *plan)
 {
     const struct outer_plan *data = plan->data;
-    const struct program *program = &plan->problem.program;
-    const struct reducer *reducer = &program->reducer[0];
-    const struct node *root = &program->finish.node[program->output[0]];
-    enum dtype type = plan->problem.out_type[0];
-    if (!data->runs || data->runs < 2 || program->reducer_count != 1 || program->output_count != 1 ||
-        !mf_is_class_type(type) || mf_dtypes[type].cls != reducer->cls ||
-        nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
-        !plan->device->kernels->fold[reducer->fold][reducer->cls].runs ||
-        plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
-        return RUNS_STATES;
-    enum runs_final final = RUNS_AS_THEY_ARE;
-    if (root->op == OP_add) {
-        const struct node *zero = &program->finish.node[root->arg[1]];
-        if (zero->op != OP_CONST || zero->value.u64 != 0)
-            return RUNS_STATES;
-        final = RUNS_PLUS_ZERO;
-        root = &program->finish.node[root->arg[0]];
-    }
-    return root->op == OP_STATE ? final : RUNS_STATES;
+    if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
+        plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[plan->problem.out_type[0]].size)
+        return NO_ANSWERS;
+    return mf_finish_answers(plan);
 }
 
 static mf_status make(struct mf_plan *plan)
