@@ -18,8 +18,7 @@ struct finish_plan {
 };
 
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels);
-/* Whether the only output is the only fold's result, but for zeros and NaNs, so that its kernels (answers, and runs with
- * them) can store it. */
+/* Whether the only output, of the fold's class, is the only fold's result, but for zeros and NaNs. */
 enum answers mf_finish_answers(const struct mf_plan *plan);
 /* Bytes a worker needs for the results of `group` outputs and for finishing them. */
 size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem, int64_t group);

@@ -105,7 +105,8 @@ static int is_summary(const struct mf_plan *plan)
     return seen[FOLD_COUNT] && (type == DT_f32 || type == DT_f64);
 }
 
-/* Whether rows lie one after the other, and so do their outputs. */
+/* Whether rows lie one after the other, so do their outputs, and a kernel can store them: the fold's own, of 64-bit
+ * integers a copy, of 16-bit floats sums. */
 static enum answers rows_are_answers(const struct mf_plan *plan)
 {
     const struct inner_plan *data = plan->data;
@@ -116,7 +117,15 @@ static enum answers rows_are_answers(const struct mf_plan *plan)
     const struct walk *walk = &data->pass[0].block.walk[operand], *out = &data->finish.out.walk[0];
     if (walk->loops != 1 || out->loops != 1 || out->stride[0] != 1)
         return NO_ANSWERS;
-    return mf_finish_answers(plan);
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const enum answers answers = mf_finish_answers(plan);
+    const enum dtype type = problem->out_type[0];
+    if (!mf_is_class_type(type))
+        return data->finish.out.sums ? answers : NO_ANSWERS;
+    if (reducer->cls == CLS_I64 || reducer->cls == CLS_U64)
+        return answers;
+    answers_fn *kernel = plan->device->kernels->fold[reducer->fold][reducer->cls].answers;
+    return mf_is_class_type(problem->in_type[operand]) && kernel ? answers : NO_ANSWERS;
 }
 
 /* Positions that are evaluated at once. */

@@ -240,17 +240,42 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
     }
 }
 
+/* Answers by way of states, a piece of them at a time, which stays in the nearest cache. */
+static void answers_by_piece(struct worker *w, char *to, const char *from, int64_t n, int type, int item)
+{
+    enum { PIECE = 512 };
+    const struct inner_plan *data = w->inner;
+    const enum dtype out = w->plan->problem.out_type[0];
+    const int64_t row = data->elements * item;
+    _Alignas(64) union value piece[PIECE];
+    for (int64_t i = 0; i < n; i += PIECE, from += PIECE * row, to += PIECE * mf_dtypes[out].size) {
+        const int64_t here = n - i < PIECE ? n - i : PIECE;
+        const struct source source = {from, data->elements, item};
+        const int direct = mf_is_class_type(out) && !data->past_cache;
+        fold_rows_to(direct ? (void *)to : piece, NULL, w, 0, &source, type, here, data->elements);
+        if (!mf_is_class_type(out))
+            w->kernels->sums[out](to, piece, here, data->past_cache);
+        else if (!direct)
+            w->kernels->stream(to, piece, here * mf_dtypes[out].size);
+    }
+}
+
 void mf_inner_answers(struct worker *w, int64_t o, int64_t n)
 {
     const struct inner_plan *data = w->inner;
     const struct problem *problem = &w->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
-    const int operand = problem->program.map.node[reducer->arg[0]].index;
+    const enum dtype type = problem->out_type[0];
+    int operand, from = memory_type(w, 0, &operand);
+    const int item = mf_dtypes[problem->in_type[operand]].size;
     const struct walk *walk = &data->pass[0].block.walk[operand], *out = &data->finish.out.walk[0];
-    const size_t item = mf_cls_size(reducer->cls);
-    const char *from = w->pointers->in[operand] + mf_walk_offset(walk, o * data->elements) * (int64_t)item;
-    char *to = w->pointers->out[0] + mf_walk_offset(out, o) * (int64_t)item;
-    w->kernels->fold[reducer->fold][reducer->cls].answers(to, from, n, data->elements, data->answers, data->past_cache);
+    const char *x = w->pointers->in[operand] + mf_walk_offset(walk, o * data->elements) * item;
+    char *to = w->pointers->out[0] + mf_walk_offset(out, o) * mf_dtypes[type].size;
+    answers_fn *answers = w->kernels->fold[reducer->fold][reducer->cls].answers;
+    if (answers && mf_is_class_type(type))
+        answers(to, x, n, data->elements, data->answers, data->past_cache);
+    else
+        answers_by_piece(w, to, x, n, from, item);
 }
 
 /* Reducer r's results for the n elements from e on as tile t's state. */

@@ -322,8 +322,11 @@ static int shares_runs(const struct mf_plan *plan)
 static enum answers runs_are_answers(const struct mf_plan *plan)
 {
     const struct outer_plan *data = plan->data;
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    const enum dtype type = plan->problem.out_type[0];
     if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
-        plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[plan->problem.out_type[0]].size)
+        !mf_is_class_type(type) || !plan->device->kernels->fold[reducer->fold][reducer->cls].runs ||
+        plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
         return NO_ANSWERS;
     return mf_finish_answers(plan);
 }
