@@ -103,13 +103,12 @@ static inline struct place place_after(int64_t bytes, int64_t n, int64_t gap, in
     return (struct place){bytes + rows * gap, bytes + (rows + 1) * gap, n - later % n};
 }
 
-/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. Many short rows
- * of short elements are more work for each byte, and everything is asked for earlier. */
-static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
+/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. much: there is
+ * much work for each byte, and everything is asked for earlier. */
+static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size, int much)
 {
-    enum { SHORT = 128 };
     const int64_t gap = (pitch - n) * size;
-    const int early = asks_early || (size < 4 && n < SHORT);
+    const int early = asks_early || much;
     return (struct ahead){place_after(early ? EARLY_AHEAD_BYTES : AHEAD_BYTES, n, gap, size),
                           place_after(early ? EARLY_SOON_BYTES : SOON_BYTES, n, gap, size)};
 }
@@ -128,10 +127,16 @@ static inline struct ahead ahead_in_stream(void)
     return (struct ahead){{EARLY_AHEAD_BYTES, EARLY_AHEAD_BYTES, 0}, {EARLY_SOON_BYTES, EARLY_SOON_BYTES, 0}};
 }
 
-/* Fetches what is read after `bytes` bytes at p, which belong to element i of a row. */
-MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
+/* Fetches what is read after `bytes` bytes at p, which belong to element i of a row, into the second cache; and into
+ * the nearest one. */
+MF_INLINE void ahead_far(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
 {
     ahead(p, i < next->far.edge ? next->far.near : next->far.far, bytes);
+}
+
+MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
+{
+    ahead_far(p, bytes, next, i);
     fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
 }
 
