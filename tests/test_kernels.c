@@ -62,8 +62,9 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
     const struct type plain = {.cls = t.cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         struct chain c = random_chain(t, trial, 32);
-        const int64_t lanes = c.count >= 8 && trial % 2 ? 2 : 1, lefts = random_to(0, LEFTS);
-        const int64_t count = lanes == 1 ? c.count : (int64_t)1 << random_to(0, 2);
+        const int64_t lanes = c.count >= 8 && trial % 2 ? (int64_t)2 << random_to(0, 2) : 1,
+                      lefts = random_to(0, LEFTS);
+        const int64_t count = lanes == 1 ? c.count : (int64_t)1 << random_to(0, lanes == 8 ? 0 : lanes == 4 ? 1 : 2);
         void *out = guard_last(out_pages, c.n, cls_bytes[t.cls]), *spare = malloc((size_t)c.n * 8);
         void *first = malloc((size_t)(c.n * LEFTS) * 8);
         const void *left[LEFTS];
@@ -78,12 +79,16 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
         fold->joined(&j, out, c.n);
         int64_t i = 0;
         for (; i < c.n; i++) {
-            union value v = loaded[i], w = loaded[(lanes - 1) * count * c.n + i];
-            for (int64_t k = 1; k < count; k++) {
-                v = combine(op, t.cls, v, loaded[k * c.n + i]);
-                w = combine(op, t.cls, w, loaded[((lanes - 1) * count + k) * c.n + i]);
+            union value lane[8], v;
+            for (int64_t l = 0; l < lanes; l++) {
+                lane[l] = loaded[l * count * c.n + i];
+                for (int64_t k = 1; k < count; k++)
+                    lane[l] = combine(op, t.cls, lane[l], loaded[(l * count + k) * c.n + i]);
             }
-            v = lanes == 2 ? combine(op, t.cls, v, w) : v;
+            for (int64_t apart = 1; apart < lanes; apart *= 2)
+                for (int64_t l = 0; l < lanes; l += 2 * apart)
+                    lane[l] = combine(op, t.cls, lane[l], lane[l + apart]);
+            v = lane[0];
             for (int64_t q = 0; q < lefts; q++)
                 v = combine(op, t.cls, waiting[q * c.n + i], v);
             if (!same(t.cls, load(plain, out, i), v, 0))
@@ -104,29 +109,53 @@ static int is_canonical(enum cls cls, union value v)
     return !isnan(v.f64) || v.u64 == UINT64_C(0x7ff8000000000000);
 }
 
+/* An answer's value: a state's, + 0 where that is asked for, and of NaNs the canonical one. */
+static int is_answer(struct type t, enum fold op, enum answers answers, union value got, union value state)
+{
+    if (answers == ANSWERS_PLUS_ZERO && t.cls == CLS_F32)
+        state.f32 += 0;
+    else if (answers == ANSWERS_PLUS_ZERO)
+        state.f64 += 0;
+    return same(t.cls, got, state, op == FOLD_MIN || op == FOLD_MAX) && (!answers || is_canonical(t.cls, got));
+}
+
 static void test_fold_runs(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
 {
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const int64_t n = random_length(trial), run = (int64_t)2 << random_to(0, 6);
-        const enum answers final = (enum answers)random_to(NO_ANSWERS, ANSWERS_PLUS_ZERO);
+        const enum answers answers = (enum answers)random_to(NO_ANSWERS, ANSWERS_PLUS_ZERO);
         void *x = guard_last(in_pages, n + run - 1, bytes_of(t)), *out = guard_last(out_pages, n, bytes_of(t));
         fill_random(t, x, n + run - 1);
         for (int64_t i = 0; i < n + run - 1; i++)
             loaded[i] = load(t, x, i);
-        fold->runs(out, x, n, run, final);
+        fold->runs(out, x, n, run, answers);
         int64_t i = 0;
         for (; i < n; i++) {
-            union value want = fold_tile(op, t.cls, loaded + i, run), got = load(t, out, i);
-            if (final == ANSWERS_PLUS_ZERO && t.cls == CLS_F32)
-                want.f32 += 0;
-            else if (final == ANSWERS_PLUS_ZERO)
-                want.f64 += 0;
-            if (!same(t.cls, got, want, op == FOLD_MIN || op == FOLD_MAX) ||
-                (final != NO_ANSWERS && !is_canonical(t.cls, got)))
+            if (!is_answer(t, op, answers, load(t, out, i), fold_tile(op, t.cls, loaded + i, run)))
                 break;
         }
-        if (!CHECK_MSG(i == n, "%s runs of %ld, %s %s: %ld of %ld, final %d", isa, (long)run, fold_name[op], name_of(t),
-                       (long)i, (long)n, final))
+        if (!CHECK_MSG(i == n, "%s runs of %ld, %s %s: %ld of %ld, answers %d", isa, (long)run, fold_name[op],
+                       name_of(t), (long)i, (long)n, answers))
+            return;
+    }
+}
+
+static void test_fold_answers(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
+{
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const enum answers answers = (enum answers)random_to(NO_ANSWERS, ANSWERS_PLUS_ZERO);
+        const int past_cache = (int)random_to(0, 1);
+        const int64_t n = random_to(1, trial % 2 ? 9 : 70), rows = random_to(1, trial % 3 ? 30 : 700);
+        void *x = guard_last(in_pages, rows * n, bytes_of(t)), *out = guard_last(out_pages, rows, bytes_of(t));
+        fill_random(t, x, rows * n);
+        for (int64_t i = 0; i < rows * n; i++)
+            loaded[i] = load(t, x, i);
+        fold->answers(out, x, rows, n, answers, past_cache);
+        int64_t r = 0;
+        while (r < rows && is_answer(t, op, answers, load(t, out, r), fold_tile(op, t.cls, loaded + r * n, n)))
+            r++;
+        if (!CHECK_MSG(r == rows, "%s answers %s %s: row %ld of %ld, n %ld, answers %d, past the cache %d", isa,
+                       fold_name[op], name_of(t), (long)r, (long)rows, (long)n, answers, past_cache))
             return;
     }
 }
@@ -391,6 +420,8 @@ static void test_isa(void (*fill)(struct kernels *))
                     test_fold_joined(k.name, &k.fold[op][c], (enum fold)op, t);
                 if (k.fold[op][c].runs != NULL)
                     test_fold_runs(k.name, &k.fold[op][c], (enum fold)op, t);
+                if (k.fold[op][c].answers != NULL)
+                    test_fold_answers(k.name, &k.fold[op][c], (enum fold)op, t);
             }
         for (int d = 0; d < DT_COUNT; d++)
             if (k.fold_from[op][d].rows != NULL) {

@@ -27,8 +27,9 @@ typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t 
 typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
 
 /* out[i] = left[lefts-1][i] o (... o (left[0][i] o lane[i])), for i < n; lane is the chain of x[0] ... x[count-1], at
- * most 32 of them, and with two lanes that chain o the chain of x[count] ... x[2*count-1], count 1, 2 or 4. Rows are
- * fetched `far` bytes ahead (0: not at all, and next is null); next: null, or 8 rows whose beginnings are fetched.
+ * most 32 of them; with 2, 4 or 8 lanes, of 1, 2 or 4 elements and eight together at most, the chains of x[0] ..., of
+ * x[count] ... and so on, each combined with its neighbour, then neighbouring pairs. Rows are fetched `far` bytes ahead
+ * (0: not at all, and next is null); next: null, or 8 rows whose beginnings are fetched.
  * spare: n elements, read by nobody else. out may be one of left. */
 struct joined {
     const void *const *x, *const *left, *const *next;
@@ -49,8 +50,8 @@ typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum 
 struct fold_kernels {
     chain_fn *chain;
     rows_fn *rows;
-    joined_fn *joined; /* sums and products of floats; others are folded in any order: null */
-    runs_fn *runs;     /* sum, prod, min and max of CLS_F32 and CLS_F64; others: null */
+    joined_fn *joined;   /* sums and products of floats; others are folded in any order: null */
+    runs_fn *runs;       /* sum, prod, min and max of CLS_F32 and CLS_F64; others: null */
     answers_fn *answers; /* where runs are */
 };
 

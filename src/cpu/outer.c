@@ -116,6 +116,15 @@ static int64_t blocks_beside(const struct mf_plan *plan, const struct outer_plan
     return beside;
 }
 
+/* Rows that are few and long: the kernels take eight of them together, and combine each element once. */
+static int takes_rows_together(const struct problem *problem, int64_t columns)
+{
+    enum { LONG = 256 };
+    const int64_t n = problem->reduced_total;
+    return problem->program.reducer_count == 1 && problem->program.reducer[0].kind == RED_FOLD && n <= LANES &&
+           (n & (n - 1)) == 0 && columns >= LONG;
+}
+
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
 static int choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout)
 {
@@ -129,7 +138,8 @@ static int choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *ins
         *layout = STRIP_COLUMNS;
         return 1;
     }
-    if (columns < WIDTH_BYTES / 8 && all_have_strides(plan, 1, columns, 0))
+    if (columns < WIDTH_BYTES / 8 && !takes_rows_together(&plan->problem, columns) &&
+        all_have_strides(plan, 1, columns, 0))
         *strip = strip_length(&plan->problem, run, columns);
     return *strip * columns >= MIN_WIDTH;
 }

@@ -23,7 +23,7 @@ struct outer_plan {
     int gathers;                        /* they go over the same rows more than once */
     int any_order;                      /* their folds give the same in any order */
     int64_t runs;                       /* element e of column c is column c+e: how many elements, else 0 */
-    enum answers answers;            /* whether the runs' folds are the output itself, in neighbouring columns */
+    enum answers answers;               /* whether the runs' folds are the output itself, in neighbouring columns */
     struct walk answer;                 /* the kept loops but the columns' of that output */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
     int joins;                          /* one sum or product read from memory, in several strips: joined kernels */

@@ -230,9 +230,20 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     return left + right;
 }
 
-/* The tree over the lanes of a tile that has them all, leaf by leaf from left to right, each with the combinations that
- * it completes: as many as the leaf's number has ones at its end. Results that wait for their right neighbour are in
- * buffers 0, 1 ..., one for each one in that number. */
+/* How many leaves of joined_tree, from the one with `count` elements on, the kernels take at once. */
+static int64_t leaves_at_once(int64_t leaf, int64_t groups, int64_t count, int alike)
+{
+    int64_t leaves = 1;
+    if (count != 1 && count != 2 && count != 4)
+        return 1;
+    while (alike && 2 * leaves * count <= FEW_ROWS && 2 * leaves <= groups && leaf % (2 * leaves) == 0)
+        leaves *= 2;
+    return leaves;
+}
+
+/* The tree over the lanes of a tile that has them all, or of n elements, a power of two below: leaf by leaf from left
+ * to right, or a few at a time, each with the combinations that it completes: as many as the leaf's number has ones at
+ * its end. Results that wait for their right neighbour are in buffers 0, 1 ..., one for each one in that number. */
 static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
 {
     const struct outer_plan *outer = c->outer;
@@ -240,31 +251,34 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct fold_kernels *kernels =
         from >= 0 ? &c->kernels->fold_from[reducer->fold][from] : &c->kernels->fold[reducer->fold][reducer->cls];
-    const int64_t groups = LANES / outer->strip, half = groups / 2 * outer->strip;
-    int64_t group = 0, lanes = 1;
-    for (int64_t leaf = 0; leaf < groups; leaf += lanes) {
+    const int64_t groups = (n < LANES ? n : LANES) / outer->strip;
+    int64_t group = 0, leaves = 1;
+    for (int64_t leaf = 0; leaf < groups; leaf += leaves) {
         const void *x[MAX_CHAIN], *left[LEVELS], *ahead[FEW_ROWS];
-        const int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
-        const int both = leaf % 2 == 0 && groups > 1 && (count == 1 || count == 2 || count == 4) &&
-                         (n - lane - half + LANES - 1) / LANES == count;
-        lanes = both ? 2 : 1;
-        find_rows(c, r, e + lane, count, LANES, x);
-        if (both)
-            find_rows(c, r, e + lane + half, count, LANES, x + count);
-        group = next_group(group, groups, lanes);
+        const int64_t count = (n - group * outer->strip + LANES - 1) / LANES;
+        leaves = leaves_at_once(leaf, groups, count, n < LANES || n % LANES == 0);
+        for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1))
+            find_rows(c, r, e + group * outer->strip, count, LANES, x + k * count);
 
         int64_t waiting = 0, lefts = 0;
-        for (int64_t ones = leaf / lanes; ones; ones /= 2)
+        for (int64_t ones = leaf / leaves; ones; ones /= 2)
             waiting += ones % 2;
-        for (int64_t ones = leaf / lanes; ones % 2; ones /= 2, lefts++)
+        for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
         const void *const *next = NULL;
+        const int64_t gap = count == 1 && leaves > 1 ? groups / leaves * outer->strip : LANES;
         if (outer->far)
-            next = rows_ahead(c, r, e + (group ? group * outer->strip : n), e + n, LANES, FEW_ROWS, ahead);
-        const struct joined j = {x, left, next, lanes, count, lefts, outer->far, c->buffer[r][waiting][0]};
+            next = rows_ahead(c, r, e + (group < groups ? group * outer->strip : n), e + n, gap, FEW_ROWS, ahead);
+        const struct joined j = {x, left, next, leaves, count, lefts, outer->far, c->buffer[r][waiting][0]};
         kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * outer->strip);
     }
     return n / LANES;
+}
+
+/* Whether joined_tree can do a tile of n elements. */
+static int joins(const struct outer_plan *outer, int64_t n)
+{
+    return outer->joins && (n >= LANES || (n > 1 && outer->strip == 1 && (n & (n - 1)) == 0));
 }
 
 /* The tree's last levels, inside strips: those of all neighbours, which become neighbouring columns. count: the
@@ -372,9 +386,9 @@ void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
         return;
     }
     if (c->outer->lane_count) {
-        int64_t count = c->outer->any_order             ? in_sequence(c, e, n)
-                        : c->outer->joins && n >= LANES ? joined_tree(c, e, n)
-                                                        : tree(c, e, n, 0, 1, 0);
+        int64_t count = c->outer->any_order  ? in_sequence(c, e, n)
+                        : joins(c->outer, n) ? joined_tree(c, e, n)
+                                             : tree(c, e, n, 0, 1, 0);
         if (c->outer->strip > 1)
             join_strip(c, count);
     }
