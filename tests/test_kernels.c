@@ -354,23 +354,23 @@ static void test_state_merge(const char *isa, const struct kernels *k, enum cls 
     }
 }
 
-static void test_arg_rows(const char *isa, const struct kernels *k, enum cls cls, int which)
+static void test_arg_rows(const char *isa, arg_rows_fn *rows, struct type t, int which)
 {
-    const struct type t = {.cls = cls};
+    const enum cls cls = t.cls;
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct rows r = random_rows(t, trial);
         void *best = guard_last(out_pages, r.rows, cls_bytes[cls]);
         int64_t *index = guard_last(out2_pages, r.rows, 8), row = 0, good = 1;
-        k->arg[which][cls].rows(best, index, r.x, r.rows, r.n, r.pitch);
+        rows(best, index, r.x, r.rows, r.n, r.pitch);
         for (; good && row < r.rows; row += good) {
             const union value *x = loaded + row * r.pitch;
             int64_t want = 0;
             for (int64_t i = 1; i < r.n; i++)
                 want = better(cls, which, x[i], x[want]) ? i : want;
-            good = index[row] == want && same(cls, load(t, best, row), x[want], 0);
+            good = index[row] == want && same(cls, load((struct type){.cls = cls}, best, row), x[want], 0);
         }
         if (!CHECK_MSG(good, "%s rows arg%s %s: row %ld of %ld, n %ld, pitch %ld", isa, which ? "max" : "min",
-                       cls_name[cls], (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
+                       name_of(t), (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
             return;
     }
 }
@@ -445,12 +445,17 @@ static void test_isa(void (*fill)(struct kernels *))
                 test_pair(k.name, k.pair[pair][d], (enum pair)pair, (enum dtype)d);
     test_summary(k.name, &k, CLS_F32);
     test_summary(k.name, &k, CLS_F64);
-    for (int which = 0; which < 2; which++)
+    for (int which = 0; which < 2; which++) {
         for (int c = 0; c < CLS_COUNT; c++)
             if (k.arg[which][c].rows != NULL) {
-                test_arg_rows(k.name, &k, (enum cls)c, which);
+                test_arg_rows(k.name, k.arg[which][c].rows, (struct type){.cls = (enum cls)c}, which);
                 test_arg_chain(k.name, &k, (enum cls)c, which);
             }
+        for (int d = 0; d < DT_COUNT; d++)
+            if (k.arg_from[which][d] != NULL)
+                test_arg_rows(k.name, k.arg_from[which][d],
+                              (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
+    }
 }
 
 int main(void)

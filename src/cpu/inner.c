@@ -57,6 +57,7 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     int is_class = type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
     int known = is_class || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
                              k->fold_from[reducer->fold][type].rows);
+    known |= reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type];
     int64_t run = walk->size[walk->loops - 1];
     return known && walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
 }

@@ -111,7 +111,8 @@ static void fold_rows_to(void *first, void *second, const struct worker *w, int 
         k->lse[cls].rows(first, second, source->x, rows, n, source->pitch);
         break;
     default:
-        k->arg[reducer->fold == FOLD_MAX][cls].rows(first, second, source->x, rows, n, source->pitch);
+        (from >= 0 ? k->arg_from[reducer->fold == FOLD_MAX][from]
+                   : k->arg[reducer->fold == FOLD_MAX][cls].rows)(first, second, source->x, rows, n, source->pitch);
         break;
     }
 }

@@ -91,9 +91,10 @@ struct lse_kernels {
 };
 
 /* argmin and argmax: the first index of the best value; a NaN is better than every number. */
+/* best[r], index[r] (0-based within the row) */
+typedef void arg_rows_fn(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
 struct arg_kernels {
-    /* best[r], index[r] (0-based within the row) */
-    void (*rows)(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
+    arg_rows_fn *rows;
     /* where x[k][i] is strictly better than best[i]: best[i] = it, index[i] = first + k; k ascending, count <= 32;
      * next: null, or, where count is at most 8, the 8 rows that the caller reads afterwards: their beginnings are
      * fetched */
@@ -137,6 +138,7 @@ struct kernels {
     summary_fn *summary[2];                          /* CLS_F32, CLS_F64 */
     struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];            /* [0] argmin, [1] argmax */
+    arg_rows_fn *arg_from[2][DT_COUNT];              /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). */
     struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];
