@@ -43,7 +43,7 @@ static const char run[] =
     "  --set i=2,j=2       sizes of modes that occur in windows only\n"
     "  --dtype TYPE        the results' type, or one for each: f32,i64 (default: NumPy's)\n"
     "  --threads N         1 to 256 (default: all cores this process may use)\n"
-    "  --solver NAME       this one or none; 'modefold info' lists them\n"
+    "  --solver NAME       this one or none; 'modefold info' lists them; some have forms, multi:swap:8\n"
     "  --device NAME       cpu, cpu:N, cuda:N, opencl:N or auto (cuda:0, else cpu)\n"
     "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
     "  --order-contract    log-space products too with the bits that every device gives, one exp a term\n"
