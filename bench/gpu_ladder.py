@@ -125,7 +125,7 @@ class Ladder:
         self.say("| form | " + " | ".join(map(str, table)) + " |")
         self.say("|---|" + "---:|" * len(table))
         for name in names:
-            cells = [f"{rates[name]:.0f}" if name in rates else "-" for rates in table.values()]
+            cells = [f"{rates[name]:.4g}" if name in rates else "-" for rates in table.values()]
             cells = [f"**{cell}**" if rates.get(name) == max(rates.values()) else cell
                      for cell, rates in zip(cells, table.values())]
             self.say(f"| {name} | " + " | ".join(cells) + " |")
