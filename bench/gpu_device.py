@@ -24,6 +24,17 @@ class Options(ctypes.Structure):
     _fields_ = [("solver", ctypes.c_char_p), ("flags", ctypes.c_uint32), ("threads", ctypes.c_int)]
 
 
+def seconds_of(run, wait, warm, launches):
+    for i in range(warm):
+        run(i)
+    wait()
+    start = time.perf_counter()
+    for i in range(launches):
+        run(i)
+    wait()
+    return (time.perf_counter() - start) / launches
+
+
 class Memory:
     """A contiguous tensor on the device. block: an array of its letter, written over and over until it is full."""
 
@@ -71,16 +82,16 @@ class Plan:
     def run(self):
         self.device.check(self.device.lib.mf_plan_execute(self.handle, self.ins, self.outs, None))
 
-    def time(self, warm, launches):
-        """Seconds of one of so many launches, one after the other."""
-        for _ in range(warm):
-            self.run()
-        self.device.wait()
-        start = time.perf_counter()
-        for _ in range(launches):
-            self.run()
-        self.device.wait()
-        return (time.perf_counter() - start) / launches
+    def run_at(self, place):
+        """The same of the first operand's bytes from there on; CUDA."""
+        ins = (ctypes.c_void_p * len(self.ins))(*self.ins)
+        ins[0] += place
+        self.device.check(self.device.lib.mf_plan_execute(self.handle, ins, self.outs, None))
+
+    def time(self, warm, launches, places=(0,)):
+        """Seconds of one of so many launches, one after the other, of the places in turn."""
+        run = (lambda i: self.run()) if len(places) == 1 else (lambda i: self.run_at(places[i % len(places)]))
+        return seconds_of(run, self.device.wait, warm, launches)
 
     def close(self):
         self.device.lib.mf_plan_destroy(self.handle)

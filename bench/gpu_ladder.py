@@ -14,6 +14,7 @@ import argparse
 import array
 import random
 
+from gpu_chart import chart
 from gpu_device import Device, Memory, Plan, TYPES
 
 RUN, BLOCK_RUNS, THREADS = 32, 1 << 14, 256
@@ -21,14 +22,14 @@ RUN, BLOCK_RUNS, THREADS = 32, 1 << 14, 256
 # GTX Titan; double a little more than 2.5, and 1.9)
 PAPER = {"i32": {"GTX 970M": 1.07, "GTX Titan": 1.4}, "f32": {"GTX 970M": 1.07, "GTX Titan": 1.5},
          "f64": {"GTX 970M": 2.5, "GTX Titan": 1.9}}
-COLOURS = {"merge": "#2e75b6", "online": "#70ad47", "double": "#c00000", "swap": "#7030a0", "shared": "#bf9000"}
+FORMS = ["merge", "online", "double", "swap", "shared"]
 
 
 def rungs(wanted, span):
     """(name, form, outputs of a thread's sets): naive first, then every form with 2, 4 ... outputs merged (for online
     and double that is 2, 3 ... registers)."""
     yield "naive", "naive", span, 1
-    for form in ("merge", "online", "double", "swap", "shared"):
+    for form in FORMS:
         values = 2
         while form in wanted and values <= span:
             yield f"{form} {values}", form, values, 2 if form == "double" else 1
@@ -132,37 +133,13 @@ class Ladder:
 
     def svg(self):
         """A panel a type: factors over naive of every form with all 32 outputs merged, and the paper's at 8 blocks."""
-        width, height, top = 300, 260, 4.0
-        out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width * len(self.options.types) + 40}" '
-               f'height="{height + 90}" font-family="sans-serif" font-size="11">',
-               '<rect width="100%" height="100%" fill="white"/>',
-               f'<text x="40" y="16">all runs of 32: times faster than the naive form, by blocks a multiprocessor; '
-               f'{self.device.text}</text>']
-        for p, kind in enumerate(self.options.types):
-            left = 40 + p * width
-
-            def place(blocks, factor):
-                return left + (blocks - 1) * (width - 50) / 7, 30 + height * (1 - min(factor, top) / top)
-            for line in range(0, int(top) + 1):
-                y = place(1, line)[1]
-                out.append(f'<line x1="{left}" y1="{y:.0f}" x2="{left + width - 50}" y2="{y:.0f}" stroke="#ddd"/>')
-                out.append(f'<text x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{line}</text>')
-            out.append(f'<text x="{left + 90}" y="{height + 46}">{kind}</text>')
-            for form, colour in COLOURS.items():
-                factors = self.factors.get((kind, f"{form} 32"), [])
-                points = [place(b, f) for b, f in zip(self.options.blocks, factors) if f]
-                if points:
-                    path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
-                    out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>')
-            for card, factor in PAPER[kind].items():
-                x, y = place(8, factor)
-                out.append(f'<circle cx="{x:.0f}" cy="{y:.0f}" r="4" fill="none" stroke="black"/>')
-                out.append(f'<text x="{x - 8:.0f}" y="{y - 6:.0f}" text-anchor="end">{card}</text>')
-        for i, (form, colour) in enumerate(COLOURS.items()):
-            out.append(f'<rect x="{40 + 110 * i}" y="{height + 62}" width="12" height="4" fill="{colour}"/>')
-            out.append(f'<text x="{56 + 110 * i}" y="{height + 68}">{form}</text>')
-        out.append(f'<text x="{40 + 110 * len(COLOURS)}" y="{height + 68}">circles: the paper\'s</text>')
-        return "\n".join(out + ["</svg>"]) + "\n"
+        panels = []
+        for kind in self.options.types:
+            series = {form: [(b, f) for b, f in zip(self.options.blocks, self.factors.get((kind, f"{form} 32"), []))
+                             if f] for form in self.options.forms}
+            marks = [(8, factor, card) for card, factor in PAPER[kind].items()]
+            panels.append({"title": kind, "x": "blocks a multiprocessor", "y": "times", "series": series, "marks": marks})
+        return chart(f"All runs of 32: times faster than the naive form (circles: the paper's); {self.device.text}", panels)
 
 
 def names(text):
@@ -177,7 +154,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--forms", type=names, default=list(COLOURS))
+    parser.add_argument("--forms", type=names, default=FORMS)
     parser.add_argument("--types", type=names, default=["i32", "f32", "f64"])
     parser.add_argument("--blocks", type=numbers, default=list(range(1, 9)))
     parser.add_argument("--lengths", type=numbers, default=[4, 8, 16, 32, 64, 128, 256, 512])

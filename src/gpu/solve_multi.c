@@ -124,9 +124,11 @@ static mf_status make(struct mf_plan *plan)
         value_levels++;
     mf_text_add(&choice.macros,
                 "#define KIND %s\n#define SETS %d\n#define VALUES %d\n#define VALUE_LEVELS %d\n#define SPAN %d\n"
-                "#define LEVELS %d\n#define HELD %d\n#define NEIGHBOURS %d\n#define LONG %d\n#define EXACT %d\n",
+                "#define LEVELS %d\n#define HELD %d\n#define NEIGHBOURS %d\n#define LONG %d\n#define EXACT %d\n"
+                "#define FEW %d\n",
                 form.kind->kind, form.kind->sets, form.values, value_levels, form.span, levels, form.lanes / form.span,
-                neighbours, is_long, problem->reduced_total == form.lanes);
+                neighbours, is_long, problem->reduced_total == form.lanes,
+                problem->kept_total < GPU_WARP / form.span * form.values * sets);
     snprintf(choice.text, sizeof choice.text, "form %s, %d outputs of %d threads with %d lanes each, %d passes",
              form.kind->name, form.values * sets, form.span, form.lanes / form.span, form.passes);
     return mf_gpu_make(plan, &choice);

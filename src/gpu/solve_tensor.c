@@ -133,8 +133,8 @@ static mf_status make_sum(struct mf_plan *plan, const struct tensor_form *form)
                                               : TENTHS / 2;
     const int64_t each = step_of(problem) * form->chain, chains = (problem->reduced_total + each - 1) / each;
     const int64_t most = (chains + warps - 1) / warps;
-    int64_t parts = (int64_t)limits->multiprocessors * (limits->threads / form->threads) /
-                    (problem->kept_total ? problem->kept_total : 1);
+    int64_t parts = (int64_t)limits->multiprocessors * (GPU_ROOM / form->threads) /
+                    (problem->kept_total ? problem->kept_total : 1); /* all at once, in one wave */
     if (form->chains && form->kind != SPLIT)
         parts = (most + form->chains - 1) / form->chains;
     parts = parts < 1 ? 1 : parts > most ? most : parts;

@@ -121,10 +121,10 @@ struct fetched {
     struct place p[HELD];
 };
 
-/* Outputs past the end read the last one, and are not stored. */
+/* FEW: there are fewer outputs than a warp folds, and those past the end read the last one. */
 static inline struct fetched fetch_step(struct tensors T, shape_ptr S, int64_t o, int k)
 {
-    const struct place start = kept_place(S, o < S->kept_total ? o : S->kept_total - 1);
+    const struct place start = kept_place(S, FEW && o >= S->kept_total ? S->kept_total - 1 : o);
     const int t = THREAD % SPAN, count = (int)S->reduced_total;
     struct fetched f;
     UNROLL
@@ -315,13 +315,16 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct tensors T = TENSORS(b);
     NO_UNROLL
     for (int64_t pass = 0; pass < S->p[0]; pass++) {
-        const int64_t warp = (BLOCK * S->p[0] + pass) * (THREADS / WARP) + THREAD / WARP;
-        const int64_t first = warp * WARP_ROWS + THREAD % WARP / SPAN;
+        /* The last warps move up, so that all their outputs exist, and store only what is behind where they were: then
+         * outputs lie at constant distances from the first. */
+        const int64_t warp = (BLOCK * S->p[0] + pass) * (THREADS / WARP) + THREAD / WARP, from = warp * WARP_ROWS;
+        const int64_t moved = FEW || from + WARP_ROWS <= S->kept_total ? from : S->kept_total - WARP_ROWS;
+        const int64_t first = moved + THREAD % WARP / SPAN;
         struct sets all = outputs_of(meeting_, T, S, first);
         UNROLL
         for (int q = 0; q < AT_ONCE; q++) {
             const int64_t o = first + (kept_value() + q * VALUES) * GROUPS;
-            if (is_storing() && o < S->kept_total)
+            if (is_storing() && o >= from && o < S->kept_total)
                 finish_output(T, S, o, all.s[q], S->reduced_total);
         }
     }

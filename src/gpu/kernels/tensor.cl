@@ -41,21 +41,46 @@ static inline GLOBAL const bits_t *elements_of(struct tensors T, shape_ptr S, in
     return from;
 }
 
-/* Elements at ... at + PIECE - 1 of n; those that do not exist are 0. vectors: pieces are aligned. */
-static inline struct four_words piece_at(GLOBAL const bits_t *from, int64_t at, int64_t n, int vectors)
+/* Elements at ... at + PIECE - 1 of n; those that do not exist are 0. whole, a constant: the piece is aligned, and there
+ * or not. */
+static inline struct four_words piece_at(GLOBAL const bits_t *from, int64_t at, int64_t n, int whole)
 {
     struct four_words f;
     UNROLL
     for (int i = 0; i < 4; i++)
         f.w[i] = 0;
-    if (vectors && at + PIECE <= n) {
-        f = *(GLOBAL const struct four_words *)(from + at);
-    } else if (at < n) {
+    if (whole) {
+        if (at < n)
+            f = *(GLOBAL const struct four_words *)(from + at);
+    } else {
         UNROLL
         for (int i = 0; i < PIECE; i++)
             f.w[i / PER_WORD] |= at + i < n ? (uint32_t)from[at + i] << 8 * ITEM * (i % PER_WORD) : 0u;
     }
     return f;
+}
+
+/* The pieces of a chain that begins there, all in flight together. */
+struct chain_pieces {
+    struct four_words f[CHAIN];
+};
+
+static inline struct chain_pieces pieces_from(GLOBAL const bits_t *from, int64_t at, int64_t n, int vectors)
+{
+    struct chain_pieces p;
+    const int whole = vectors && at + CHAIN * STEP <= n; /* all but the last one */
+    at += THREAD % WARP * PIECE;
+    if (whole) {
+        UNROLL
+        for (int r = 0; r < CHAIN; r++)
+            p.f[r] = *(GLOBAL const struct four_words *)(from + at + r * STEP);
+    } else {
+        UNROLL
+        for (int r = 0; r < CHAIN; r++)
+            p.f[r] = piece_at(from, at + r * STEP, n, 0);
+    }
+    LOADED();
+    return p;
 }
 
 /* s + ones times the piece's two matrices. */

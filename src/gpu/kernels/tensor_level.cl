@@ -19,16 +19,12 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     GLOBAL const bits_t *from = elements_of(T, S, 0);
     if (S->p[1] >= 0)
         from = (GLOBAL const bits_t *)(workspace + S->p[1]);
-    struct four_words f[CHAIN];
-    UNROLL
-    for (int r = 0; r < CHAIN; r++)
-        f[r] = piece_at(from, (group * CHAIN + r) * STEP + THREAD % WARP * PIECE, S->p[0],
-                        S->p[1] >= 0 || b.vectors != 0);
-    LOADED();
+    const struct chain_pieces pieces =
+        pieces_from(from, group * CHAIN * STEP, S->p[0], S->p[1] >= 0 || b.vectors != 0);
     struct column_sums s = no_sums();
     UNROLL
     for (int r = 0; r < CHAIN; r++)
-        add_piece(mma_, &s, f[r]);
+        add_piece(mma_, &s, pieces.f[r]);
     sum_t all[4] = {0, 0, 0, 0};
     MMA(mma_, all, pair_of(s.c[0][0], s.c[0][1]), pair_of(s.c[0][2], s.c[0][3]), pair_of(s.c[1][0], s.c[1][1]),
         pair_of(s.c[1][2], s.c[1][3]), ONES, ONES);

@@ -20,12 +20,20 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         from[m] = elements_of(T, S, o < S->kept_total ? o : S->kept_total - 1);
         s[m] = no_sums();
     }
+    const int whole = b.vectors && S->p[0] % PIECE == 0;
     NO_UNROLL
     for (int64_t k = 0; k < S->p[1]; k++) {
+        const int64_t at = (k * PLACES + place) * PIECE;
         struct four_words f[BATCHES];
-        UNROLL
-        for (int m = 0; m < BATCHES; m++)
-            f[m] = piece_at(from[m], (k * PLACES + place) * PIECE, S->p[0], b.vectors != 0);
+        if (whole) {
+            UNROLL
+            for (int m = 0; m < BATCHES; m++)
+                f[m] = piece_at(from[m], at, S->p[0], 1);
+        } else {
+            UNROLL
+            for (int m = 0; m < BATCHES; m++)
+                f[m] = piece_at(from[m], at, S->p[0], 0);
+        }
         LOADED();
         UNROLL
         for (int m = 0; m < BATCHES; m++)

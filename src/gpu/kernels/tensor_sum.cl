@@ -35,24 +35,20 @@ static inline struct state warp_sum(EXCHANGE_TYPE exchange_, MMA_TYPE mma_, GLOB
     for (int64_t round = 0; round < S->p[2]; round++) {
         const int64_t chain = (round * S->p[1] + part) * WARPS + THREAD / WARP;
         const int by_products = SPLIT == 10 || (SPLIT > 0 && (int)(chain % 10) < SPLIT);
-        struct four_words f[CHAIN];
-        UNROLL
-        for (int r = 0; r < CHAIN; r++)
-            f[r] = piece_at(from, (chain * CHAIN + r) * STEP + THREAD % WARP * PIECE, S->p[0], vectors);
-        LOADED();
+        const struct chain_pieces pieces = pieces_from(from, chain * CHAIN * STEP, S->p[0], vectors);
 #if SPLIT > 0
         ONLY_WARPS(by_products)
         {
             struct column_sums s = no_sums();
             UNROLL
             for (int r = 0; r < CHAIN; r++)
-                add_piece(mma_, &s, f[r]);
+                add_piece(mma_, &s, pieces.f[r]);
             if (by_products)
                 products.r0 += (total_t)((s.c[0][0] + s.c[0][1]) + (s.c[1][0] + s.c[1][1]));
         }
 #endif
         if (!by_products)
-            UNROLL for (int r = 0; r < CHAIN; r++) plain = plain_sum(plain, f[r]);
+            UNROLL for (int r = 0; r < CHAIN; r++) plain = plain_sum(plain, pieces.f[r]);
     }
     UNROLL
     for (int distance = 2; distance; distance /= 2) /* the columns; groups of four threads have the same */
