@@ -40,8 +40,8 @@ static int has_solver(int kind, const char *name)
     return found;
 }
 
-/* The name, maybe with a form, by which this solver is to run, or null: the one asked for (by a problem: if this kind of
- * device has it), or all; on a GPU, where each is compiled, the automatic choice. */
+/* The name, maybe with a form, by which this solver is to run, or null: the one asked for (by a problem: if this kind
+ * of device has it), or all; on a GPU, where each is compiled, the automatic choice. */
 static const char *wanted_name(const struct run *run, int device, const char *name)
 {
     int kind = mf_device_kind(run->verifier->device[device]);

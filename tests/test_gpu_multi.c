@@ -1,7 +1,8 @@
-/* Solver multi in every form: random problems on "opencl:0" against the CPU's reference, bit for bit, each in a random
- * form; every form's kernel compiled for sm_90, without spills; and how a form is written.
+/* Solver multi in every form: random problems on "opencl:0" against the CPU's reference, bit for bit, each in a
+ * random form; every form's kernel compiled for sm_90, without spills; and how a form is written.
  *
- * MODEFOLD_MULTI_COUNT says how many random problems (40; PoCL compiles a kernel for each), MODEFOLD_MULTI_SEED which. */
+ * MODEFOLD_MULTI_COUNT says how many random problems (40; PoCL compiles a kernel for each), MODEFOLD_MULTI_SEED
+ * which. */
 #include "gpu_test.h"
 #include "lists.h"
 #include "verify.h"

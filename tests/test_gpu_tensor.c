@@ -27,8 +27,8 @@ static int run(const char *text, struct problem_line *line, struct problem_memor
     return 0;
 }
 
-/* All forms, chains from 1 to 5, blocks of 32 to 1024 threads; whole chains and parts of one, of a piece, one output and
- * several, rows that are not aligned, a finish part. */
+/* All forms, chains from 1 to 5, blocks of 32 to 1024 threads; whole chains and parts of one, of a piece, one output
+ * and several, rows that are not aligned, a finish part. */
 static void check_exact(void)
 {
     static const char *const lines[] = {

@@ -1,6 +1,7 @@
-/* Solver "tensor-sum" of a GPU: sums of 16-bit and 8-bit elements as products by ones on tensor cores (kernels/tensor.cl
- * and what stands on it), by Navarro et al., GPU Tensor Cores for fast Arithmetic Reductions. Its order of adding is the
- * instruction's own, so it runs only when it is asked for by name: "tensor-sum:FORM:CHAIN:BLOCK:CHAINS".
+/* Solver "tensor-sum" of a GPU: sums of 16-bit and 8-bit elements as products by ones on tensor cores
+ * (kernels/tensor.cl and what stands on it), by Navarro et al., GPU Tensor Cores for fast Arithmetic Reductions. Its
+ * order of adding is the instruction's own, so it runs only when it is asked for by name:
+ * "tensor-sum:FORM:CHAIN:BLOCK:CHAINS".
  *
  *   single      one launch; CHAINS of each warp (0: as many as fill the device)          kernels/tensor_sum.cl
  *   split       of the chains CHAINS tenths as products, the others as additions (5)     the same

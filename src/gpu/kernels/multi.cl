@@ -122,20 +122,18 @@ struct fetched {
 };
 
 /* FEW: there are fewer outputs than a warp folds, and those past the end read the last one. */
-static inline struct fetched fetch_step(struct tensors T, shape_ptr S, int64_t o, int k)
+static inline void fetch_step(struct tensors T, shape_ptr S, int64_t o, int k, struct fetched *f)
 {
     const struct place start = kept_place(S, FEW && o >= S->kept_total ? S->kept_total - 1 : o);
     const int t = THREAD % SPAN, count = (int)S->reduced_total;
-    struct fetched f;
     UNROLL
     for (int j = 0; j < HELD; j++) {
         const int e = k * LANES + held_element(t, j);
-        f.r[j] = no_elements();
-        f.p[j] = element_place(S, start, EXACT || e < count ? e : count - 1);
-        if ((EXACT || count > 0) && inside(S, f.p[j]))
-            f.r[j] = fetch_vector(T, S, f.p[j], LOOPS - 1, 0);
+        f->r[j] = no_elements();
+        f->p[j] = element_place(S, start, EXACT || e < count ? e : count - 1);
+        if ((EXACT || count > 0) && inside(S, f->p[j]))
+            f->r[j] = fetch_vector(T, S, f->p[j], LOOPS - 1, 0);
     }
-    return f;
 }
 
 /* The tree among the thread's own, the first or last levels of all. */
@@ -177,7 +175,7 @@ static inline struct state state_of(struct tensors T, shape_ptr S, int64_t o, st
         for (int k = 0; k < (LONG ? (count + LANES - 1) / LANES : 1); k++) {
             struct fetched g = f;
             if (LONG && k + second > 0)
-                g = fetch_step(T, S, o, k);
+                fetch_step(T, S, o, k, &g);
             UNROLL
             for (int j = 0; j < HELD; j++) {
                 const int e = k * LANES + held_element(t, j), present = PRESENCE(EXACT || e < count, inside(S, g.p[j]));
@@ -239,7 +237,7 @@ static inline struct sets sets_1(meeting at, struct tensors T, shape_ptr S, int6
     struct fetched f[AT_ONCE];
     UNROLL
     for (int q = 0; q < AT_ONCE; q++)
-        f[q] = fetch_step(T, S, first + (i + q * VALUES) * GROUPS, 0);
+        fetch_step(T, S, first + (i + q * VALUES) * GROUPS, 0, &f[q]);
     UNROLL
     for (int q = 0; q < AT_ONCE; q++)
         a.s[q] = state_of(T, S, first + (i + q * VALUES) * GROUPS, f[q]);
@@ -279,7 +277,7 @@ static inline struct sets outputs_of(meeting at, struct tensors T, shape_ptr S, 
     struct sets all;
     UNROLL
     for (int i = 0; i < VALUES; i++)
-        f[i] = fetch_step(T, S, first + i * GROUPS, 0);
+        fetch_step(T, S, first + i * GROUPS, 0, &f[i]);
     LOADED();
     UNROLL
     for (int i = 0; i < VALUES; i++)

@@ -1,7 +1,7 @@
 /* What sums on tensor cores share (Navarro et al., GPU Tensor Cores for fast Arithmetic Reductions, sections 4.1 and
- * 4.3). A warp reads 16 bytes a thread, two matrices of 8 columns, and multiplies both by a matrix of ones: every row of
- * the product is the matrix's column sums, to which the next product in a chain adds. Which element lies where in a
- * matrix does not matter to a sum, so a thread's 16 bytes are its parts of both as they come.
+ * 4.3). A warp reads 16 bytes a thread, two matrices of 8 columns, and multiplies both by a matrix of ones: every row
+ * of the product is the matrix's column sums, to which the next product in a chain adds. Which element lies where in
+ * a matrix does not matter to a sum, so a thread's 16 bytes are its parts of both as they come.
  *
  * The text before this one has ITEM, the bytes of an element, bits_t of as many, LOAD from those, ONES, a word of
  * elements that are 1, the type sum_t of the products' sums, and MMA (tensor_mma.cu, tensor_mma.cl). */
@@ -41,8 +41,8 @@ static inline GLOBAL const bits_t *elements_of(struct tensors T, shape_ptr S, in
     return from;
 }
 
-/* Elements at ... at + PIECE - 1 of n; those that do not exist are 0. whole, a constant: the piece is aligned, and there
- * or not. */
+/* Elements at ... at + PIECE - 1 of n; those that do not exist are 0. whole, a constant: the piece is aligned, and
+ * there or not. */
 static inline struct four_words piece_at(GLOBAL const bits_t *from, int64_t at, int64_t n, int whole)
 {
     struct four_words f;

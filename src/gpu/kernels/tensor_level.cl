@@ -1,7 +1,7 @@
-/* One level of a long sum by recurrence on tensor cores (Navarro et al., section 5.1, algorithms 1 and 2): a warp's chain
- * of CHAIN products makes column sums, which as elements of the operand's type become the first factor of one more
- * product, by ones: every element of that is the sum of all. It is an element of the next level, of the operand's type
- * again, so sums that the type cannot hold overflow, as in the paper.
+/* One level of a long sum by recurrence on tensor cores (Navarro et al., section 5.1, algorithms 1 and 2): a warp's
+ * chain of CHAIN products makes column sums, which as elements of the operand's type become the first factor of one
+ * more product, by ones: every element of that is the sum of all. It is an element of the next level, of the
+ * operand's type again, so sums that the type cannot hold overflow, as in the paper.
  *
  * p[0]: elements here, p[1]: where they lie in the workspace, in bytes, or -1: they are the operand, p[2]: where the
  * next level's go, or -1: this is the last one, p[3]: how many it has. */

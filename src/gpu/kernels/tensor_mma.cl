@@ -1,5 +1,6 @@
-/* The instruction of tensor_mma.cu, element by element through local memory: for tests of what is around it on devices
- * without it. Sums of floats are one chain, each addition rounded to nearest. All threads of a block call it together. */
+/* The instruction of tensor_mma.cu, element by element through local memory: for tests of what is around it on
+ * devices without it. Sums of floats are one chain, each addition rounded to nearest. All threads of a block call it
+ * together. */
 typedef uint32_t six_words[6];
 #define MMA_TYPE __local six_words *
 #define MMA_MEMORY __local six_words mma_[THREADS];

@@ -1,8 +1,8 @@
-/* C += A B for 16 rows of A and 8 columns of B, 32 bytes deep: m16n8k16 of 16-bit elements, m16n8k32 of 8-bit ones. Inline
- * PTX, for sm_80 and later, 8-bit floats for sm_89 and later. Fragments as in the PTX manual: a thread has group =
- * lane / 4 and place = lane % 4; a0 is row group, its place's four bytes of the first 16, a1 row group + 8, a2 and a3 the
- * same of the second 16; b0 and b1 column group; c[0] and c[1] row group, columns 2 place and 2 place + 1, c[2] and c[3]
- * row group + 8. MMA_NAME has shape and types. */
+/* C += A B for 16 rows of A and 8 columns of B, 32 bytes deep: m16n8k16 of 16-bit elements, m16n8k32 of 8-bit ones.
+ * Inline PTX, for sm_80 and later, 8-bit floats for sm_89 and later. Fragments as in the PTX manual: a thread has
+ * group = lane / 4 and place = lane % 4; a0 is row group, its place's four bytes of the first 16, a1 row group + 8,
+ * a2 and a3 the same of the second 16; b0 and b1 column group; c[0] and c[1] row group, columns 2 place and 2 place +
+ * 1, c[2] and c[3] row group + 8. MMA_NAME has shape and types. */
 #define MMA_TYPE int
 #define MMA_MEMORY const int mma_ = 0;
 /* What only some warps do. */

@@ -1,6 +1,6 @@
-/* Sums of short rows on tensor cores: a row is a column of the factor, which four threads read, 16 bytes each at a time,
- * and a chain of products by ones adds up; eight rows are a matrix, a warp has BATCHES of them. Every row of a product
- * holds all eight sums, so that groups of four threads each keep another batch's.
+/* Sums of short rows on tensor cores: a row is a column of the factor, which four threads read, 16 bytes each at a
+ * time, and a chain of products by ones adds up; eight rows are a matrix, a warp has BATCHES of them. Every row of a
+ * product holds all eight sums, so that groups of four threads each keep another batch's.
  *
  * p[0]: elements of a row, p[1]: pieces of a thread. Bound: bytes. */
 enum { PLACES = 4, COLUMNS = 8, WARP_ROWS = COLUMNS * BATCHES };

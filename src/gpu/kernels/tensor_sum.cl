@@ -1,7 +1,7 @@
-/* Long sums on tensor cores in a single pass (Navarro et al., section 5.2): each warp a chain of CHAIN products, whose
- * column sums are added in 32 bits to what the warp has, as often as p[2] says; then shuffles over the columns, over
- * the warps of the block, and one result a block. The block that comes last adds those, always in the same order, where
- * the paper has atomic additions.
+/* Long sums on tensor cores in a single pass (Navarro et al., section 5.2): each warp a chain of CHAIN products,
+ * whose column sums are added in 32 bits to what the warp has, as often as p[2] says; then shuffles over the columns,
+ * over the warps of the block, and one result a block. The block that comes last adds those, always in the same
+ * order, where the paper has atomic additions.
  *
  * SPLIT tenths of the chains are products, the others additions of the same elements by the threads that read them
  * (section 5.3, split); 10: single pass; 0: the plain reduction by shuffles that the paper compares with. A chain's
@@ -9,21 +9,18 @@
  *
  * p[0]: elements of an output, p[1]: its blocks, p[2]: chains of a warp. workspace: states, then counters. */
 
-/* The elements of a piece, in pairs. */
-static inline struct state plain_sum(struct state s, struct four_words f)
+static inline total_t word_sum(uint32_t word)
 {
-    total_t x[PIECE];
+    total_t x = (total_t)LOAD((bits_t)word);
     UNROLL
-    for (int i = 0; i < PIECE; i++)
-        x[i] = (total_t)LOAD((bits_t)(f.w[i / PER_WORD] >> 8 * ITEM * (i % PER_WORD)));
-    UNROLL
-    for (int reach = PIECE / 2; reach; reach /= 2)
-        UNROLL
-        for (int i = 0; i < PIECE / 2; i++)
-            if (i < reach)
-                x[i] += x[i + reach];
-    s.r0 += x[0];
-    return s;
+    for (int i = 1; i < PER_WORD; i++)
+        x += (total_t)LOAD((bits_t)(word >> 8 * ITEM * i));
+    return x;
+}
+
+static inline total_t piece_sum(struct four_words f)
+{
+    return (word_sum(f.w[0]) + word_sum(f.w[1])) + (word_sum(f.w[2]) + word_sum(f.w[3]));
 }
 
 /* What this warp's chains add up to, the same in all of its threads. */
@@ -48,7 +45,7 @@ static inline struct state warp_sum(EXCHANGE_TYPE exchange_, MMA_TYPE mma_, GLOB
         }
 #endif
         if (!by_products)
-            UNROLL for (int r = 0; r < CHAIN; r++) plain = plain_sum(plain, pieces.f[r]);
+            UNROLL for (int r = 0; r < CHAIN; r++) plain.r0 += piece_sum(pieces.f[r]);
     }
     UNROLL
     for (int distance = 2; distance; distance /= 2) /* the columns; groups of four threads have the same */
