@@ -3,9 +3,10 @@
 tensor-sum in its variants beside the reduction by shuffles (its form plain), what the library does by itself, and CUB.
 
     gpu_tensor_sum.py --library libmodefold.so [--device cuda:0] [--out NAME] [--cub LIBRARY] [--types f16,bf16]
-                      [--sizes 20,24,28] [--figures 3,5,6,7,8,segments] [--warm N] [--launches N] [--distinct N]
+                      [--sizes 20,24,28] [--figures 3,5,6,tune,7,8,segments] [--warm N] [--launches N] [--distinct N]
 
-Figures 3, 5 and 6: recurrence, single pass and split over chains, blocks and tenths, of 2^20 normal numbers. Figure 7: run
+Figures 3, 5 and 6: recurrence, single pass and split over chains, blocks and tenths, of 2^20 normal numbers; tune: single
+pass of the greatest size over chains, blocks and chains of a warp (take the best as --single). Figure 7: run
 time, speed-up over plain, and the error of normal and of uniform numbers, by variant; figure 8: run time, billions of
 elements a second and errors of single pass, the library's own order and CUB (bench/peer_cub.cu; half and float). On
 another GPU than the paper's first this is figures 9 and 10. Then short segments of 16 to 512 elements: tensor cores, the
@@ -233,6 +234,19 @@ class Bench:
         self.chart(figure, f"Figure {figure}: {form}, {kind}, 2^20 normal numbers",
                    [{"title": form, "x": "threads of a block", "y": "us", "series": series, "log_x": True}])
 
+    def tune(self, kind):
+        """Which numbers suit this GPU: single pass of the greatest size, as a part of the limit (without it GB/s)."""
+        count, chains = 1 << max(self.options.sizes), [0, 1, 2, 4, 8, 16, 64]
+        size = count * TYPES[kind][1] // 8
+        limit = self.peers.read(size, self.options)
+        self.table(f"Single pass, {kind}, 2^{max(self.options.sizes)}: {'of the limit' if limit else 'GB/s'}",
+                   ["chain, block \\ chains of a warp", *(str(c) if c else "all at once" for c in chains)])
+        for chain in (1, 2, 4, 5):
+            for block in (64, 128, 256, 512, 1024):
+                times = [self.sum(kind, "normal", count, f"single:{chain}:{block}:{c}")[0] for c in chains]
+                self.say(f"| {chain}, {block} | " +
+                         " | ".join(f"{limit / t:.3f}" if limit else f"{1e-9 * size / t:.4g}" for t in times) + " |")
+
     def split(self, kind):
         """Figure 6: microseconds over the tenths that are products; 0 is plain."""
         count = 1 << 20
@@ -328,7 +342,7 @@ def main():
     parser.add_argument("--types", type=names, default=["f16", "bf16", "i8", "f8e4m3", "f8e5m2"])
     parser.add_argument("--sizes", type=lambda text: [int(n) for n in names(text)], default=list(range(12, 29, 2)),
                         help="powers of two")
-    parser.add_argument("--figures", type=names, default=["3", "5", "6", "7", "8", "segments"])
+    parser.add_argument("--figures", type=names, default=["3", "5", "6", "tune", "7", "8", "segments"])
     parser.add_argument("--cub", default="", help="bench/peer_cub.cu, compiled")
     parser.add_argument("--single", default="4:128", help="chain, block and chains of a warp in figures 7 and 8")
     parser.add_argument("--bytes", type=int, default=1 << 28, help="that the segments' tensor has")
@@ -346,6 +360,8 @@ def main():
         bench.sweep(5, "single", "f16")
     if "6" in options.figures:
         bench.split("f16")
+    if "tune" in options.figures:
+        bench.tune("f16")
     for kind in options.types:
         if "7" in options.figures:
             bench.figure_7(kind)
