@@ -129,7 +129,7 @@ static mf_status make(struct mf_plan *plan)
                 form.kind->kind, form.kind->sets, form.values, value_levels, form.span, levels, form.lanes / form.span,
                 neighbours, is_long, problem->reduced_total == form.lanes,
                 problem->kept_total < GPU_WARP / form.span * form.values * sets);
-    snprintf(choice.text, sizeof choice.text, "form %s, %d outputs of %d threads with %d lanes each, %d passes",
+    snprintf(choice.text, sizeof choice.text, "form %s, %d outputs of %d threads, %d lanes of each, %d passes",
              form.kind->name, form.values * sets, form.span, form.lanes / form.span, form.passes);
     return mf_gpu_make(plan, &choice);
 }
