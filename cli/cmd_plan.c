@@ -11,7 +11,7 @@
 struct job {
     const char *set, *dtype, *solver, *device_name;
     int64_t threads;
-    int as_written, contract;
+    int as_written, contract, any_order;
     char *modes;
     mf_device *device;
 };
@@ -20,7 +20,8 @@ struct job {
 static int describe(const struct job *job, const char *expression, DLTensor *inputs, int input_count, DLTensor *outputs,
                     int output_count)
 {
-    const uint32_t order = (job->as_written ? MF_ORDER_AS_WRITTEN : 0) | (job->contract ? MF_ORDER_CONTRACT : 0);
+    const uint32_t order = (job->as_written ? MF_ORDER_AS_WRITTEN : 0) | (job->contract ? MF_ORDER_CONTRACT : 0) |
+                           (job->any_order ? MF_ORDER_FREE : 0);
     mf_options options = {job->solver, order, (int)job->threads};
     mf_plan *plan;
     for (int i = 0; i < input_count; i++)
@@ -112,6 +113,7 @@ int command_plan(int argc, char **argv)
         {"define", OPTION_MANY, &define},
         {"order-as-written", OPTION_FLAG, &job.as_written},
         {"order-contract", OPTION_FLAG, &job.contract},
+        {"order-free", OPTION_FLAG, &job.any_order},
         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &arguments);

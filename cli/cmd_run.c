@@ -18,7 +18,7 @@
 struct job {
     const char *set, *dtype, *solver, *device_name;
     int64_t threads;
-    int as_written, contract, json;
+    int as_written, contract, any_order, json;
     struct option_list files, define;
     char *modes;
     const char *expression;
@@ -146,7 +146,8 @@ static mf_status execute(struct job *job)
 
 static int fold(struct job *job)
 {
-    const uint32_t order = (job->as_written ? MF_ORDER_AS_WRITTEN : 0) | (job->contract ? MF_ORDER_CONTRACT : 0);
+    const uint32_t order = (job->as_written ? MF_ORDER_AS_WRITTEN : 0) | (job->contract ? MF_ORDER_CONTRACT : 0) |
+                           (job->any_order ? MF_ORDER_FREE : 0);
     mf_options options = {job->solver, order, (int)job->threads};
     struct progress progress;
     progress_start(&progress, "folding %.1f GB", bytes_moved(job) * 1e-9);
@@ -284,6 +285,7 @@ int command_run(int argc, char **argv)
         {"define", OPTION_MANY, &job->define},
         {"order-as-written", OPTION_FLAG, &job->as_written},
         {"order-contract", OPTION_FLAG, &job->contract},
+        {"order-free", OPTION_FLAG, &job->any_order},
         {"json", OPTION_FLAG, &job->json},
         {NULL, OPTION_FLAG, NULL},
     };

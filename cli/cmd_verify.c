@@ -93,7 +93,7 @@ static int known_solver(const mf_device *device, const char *name)
 {
     int known = !name || !strcmp(name, "automatic"), kind = mf_device_kind(device);
     for (int s = 0; list_solver(kind, s); s++)
-        known |= name && !strcmp(list_solver(kind, s), name);
+        known |= name && list_is_solver(list_solver(kind, s), name);
     return known;
 }
 

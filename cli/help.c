@@ -43,10 +43,11 @@ static const char run[] =
     "  --set i=2,j=2       sizes of modes that occur in windows only\n"
     "  --dtype TYPE        the results' type, or one for each: f32,i64 (default: NumPy's)\n"
     "  --threads N         1 to 256 (default: all cores this process may use)\n"
-    "  --solver NAME       this one or none; 'modefold info' lists them\n"
+    "  --solver NAME       this one or none; 'modefold info' lists them; some have forms, multi:swap:8\n"
     "  --device NAME       cpu, cpu:N, cuda:N, opencl:N or auto (cuda:0, else cpu)\n"
     "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
     "  --order-contract    log-space products too with the bits that every device gives, one exp a term\n"
+    "  --order-free        any order and fused multiply-adds will do, within the bound of docs/numerics.md\n"
     "  --json              shape, type, time, GB/s, solver, and the data of small results, as JSON\n"
     "  --define TEXT       an operation of your own, for instance the last x of x = s x + t, used as affine(a,b):\n"
     "                      'ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t;\n"
@@ -66,7 +67,8 @@ static const char plan[] =
     "  modefold plan 'ij->i | sum(a) | a=f32[4,5]'\n"
     "\n"
     "  --set i=2,j=2   --dtype TYPE   --threads N   --solver NAME   --device NAME   --order-as-written\n"
-    "  --order-contract   --define TEXT   as for run; --dtype does not go with outputs that are written out\n";
+    "  --order-contract   --order-free   --define TEXT   as for run; --dtype does not go with outputs that are\n"
+    "  written out\n";
 
 static const char verify[] =
     "modefold verify [PROBLEM...] [options]\n"

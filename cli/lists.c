@@ -41,6 +41,11 @@ const char *list_solver_what(int kind, int number)
     return table[number] ? table[number]->what : NULL;
 }
 
+int list_is_solver(const char *listed, const char *asked)
+{
+    return mf_solver_is_named(listed, asked);
+}
+
 const char *list_reducer(int number)
 {
     static const char *const names[] = {"sum", "prod", "min", "max", "mean",  "var",    "std",    "norm",     "any",

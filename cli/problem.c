@@ -275,8 +275,9 @@ static int read_option(struct reader *r)
         length = word(r, value, sizeof value);
     if (wrong || (!is_number && !length))
         return fail(r, "option %s has no good value at \"%.30s\"", key, start);
-    while (!is_number && length + 1 < sizeof value && take(r, '-')) { /* solvers' names have it: contract-arg */
-        value[length++] = '-';
+    for (char c; !is_number && length + 1 < sizeof value && r->at < r->end && (*r->at == '-' || *r->at == ':');) {
+        take(r, c = *r->at); /* solvers' names have them: contract-arg, multi:swap */
+        value[length++] = c;
         length += word(r, value + length, sizeof value - length);
     }
     if (!strcmp(key, "seed") && is_number) {

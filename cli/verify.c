@@ -36,21 +36,21 @@ static int has_solver(int kind, const char *name)
 {
     int found = 0;
     for (int s = 0; list_solver(kind, s); s++)
-        found |= !strcmp(list_solver(kind, s), name);
+        found |= list_is_solver(list_solver(kind, s), name);
     return found;
 }
 
-/* Whether this solver is one to run: the one asked for (by a problem: if this kind of device has it), or all; on a GPU,
- * where each is compiled, the automatic choice. */
-static int is_wanted(const struct run *run, int device, const char *name)
+/* The name, maybe with a form, by which this solver is to run, or null: the one asked for (by a problem: if this kind
+ * of device has it), or all; on a GPU, where each is compiled, the automatic choice. */
+static const char *wanted_name(const struct run *run, int device, const char *name)
 {
     int kind = mf_device_kind(run->verifier->device[device]);
     const char *only = run->verifier->solver;
     if (!only && has_solver(kind, run->line->solver))
         only = run->line->solver;
-    if (!only && kind != kDLCPU)
-        return !strcmp(name, "automatic");
-    return !only || !strcmp(only, name);
+    if (!only)
+        return kind == kDLCPU || !strcmp(name, "automatic") ? name : NULL;
+    return list_is_solver(name, only) ? only : NULL;
 }
 
 /* How one solver is run. */
@@ -111,8 +111,8 @@ static enum finding_kind compare_all(struct run *run)
     for (int d = 0; d < run->verifier->device_count; d++) {
         int ran, device_kind = mf_device_kind(run->verifier->device[d]);
         for (int s = 0; list_solver(device_kind, s); s++) {
-            const char *name = list_solver(device_kind, s);
-            if (!is_wanted(run, d, name) || (!strcmp(name, "reference") && !run->verifier->solver))
+            const char *name = wanted_name(run, d, list_solver(device_kind, s));
+            if (!name || (!strcmp(name, "reference") && !run->verifier->solver))
                 continue;
             enum finding_kind kind = compare_solver(run, d, name, &ran);
             if (kind)
@@ -120,7 +120,7 @@ static enum finding_kind compare_all(struct run *run)
             if (s < AUTOMATIC && d == 0)
                 run->verifier->ran[s] += ran;
         }
-        if (!is_wanted(run, d, "automatic"))
+        if (!wanted_name(run, d, "automatic"))
             continue;
         enum finding_kind kind = compare_solver(run, d, NULL, &ran);
         if (kind)

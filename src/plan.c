@@ -94,12 +94,18 @@ mf_status mf_plan_parse(mf_device *device, const struct modes *modes, const char
     return mf_problem_make(modes, inputs, outputs, flags & MF_ORDER_AS_WRITTEN, problem);
 }
 
+int mf_solver_is_named(const char *solver, const char *asked)
+{
+    size_t n = strlen(solver);
+    return !strncmp(solver, asked, n) && (!asked[n] || asked[n] == ':');
+}
+
 /* The solver of that name, or the first that applies where wanted is null; null where there is none. */
 static const struct solver *find_solver(const struct mf_plan *plan, const char *wanted,
                                         const struct solver *const *table)
 {
     for (const struct solver *const *s = table; *s; s++)
-        if (wanted ? !strcmp((*s)->name, wanted) : (*s)->applicable(plan))
+        if (wanted ? mf_solver_is_named((*s)->name, wanted) : (*s)->applicable(plan))
             return *s;
     return NULL;
 }
@@ -122,6 +128,20 @@ static const struct solver *choose_freely(const struct mf_plan *plan, const stru
     return find_solver(plan, NULL, table);
 }
 
+/* The plan by this solver, in the form that the name asks for. */
+static mf_status make_plan(struct mf_plan *plan, const struct solver *solver, const char *wanted)
+{
+    const char *colon = wanted ? strchr(wanted, ':') : NULL;
+    if (!solver->applicable(plan))
+        return mf_fail(MF_ERROR_UNSUPPORTED, "solver %.40s does not apply to this fold", wanted);
+    plan->solver = solver;
+    plan->form = colon ? colon + 1 : NULL;
+    MF_TRY(solver->plan ? solver->plan(plan) : MF_OK);
+    return plan->form
+               ? mf_fail(MF_ERROR_ARGUMENT, "solver %s has no forms and \"%.40s\" asks for one", solver->name, wanted)
+               : MF_OK;
+}
+
 static mf_status choose_solver(struct mf_plan *plan, const char *wanted, uint32_t flags)
 {
     if (!wanted || !*wanted)
@@ -133,12 +153,8 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted, uint32_
     const struct solver *solver = wanted ? find_solver(plan, wanted, table) : choose_freely(plan, table, flags);
     if (!solver && wanted)
         solver = find_solver(plan, wanted, by_name);
-    if (solver && solver->applicable(plan)) {
-        plan->solver = solver;
-        return solver->plan ? solver->plan(plan) : MF_OK;
-    }
     if (solver)
-        return mf_fail(MF_ERROR_UNSUPPORTED, "solver %.40s does not apply to this fold", wanted);
+        return make_plan(plan, solver, wanted);
     if (!wanted)
         return mf_fail(MF_ERROR_UNSUPPORTED, "operations given as callbacks run on the CPU, not on %s",
                        plan->device->name);

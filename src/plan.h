@@ -37,6 +37,7 @@ struct mf_plan {
     mf_device *device;
     const struct solver *solver;
     int threads;
+    const char *form;    /* what was asked for behind the solver's name and a colon; null once the solver has read it */
     void *data;          /* the solver's own; one block from mf_alloc */
     char *text;          /* for mf_plan_describe */
     atomic_llong *tiers; /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
@@ -92,6 +93,9 @@ struct solver {
     /* Frees what plan->data refers to; may be null. Also called after plan() failed. */
     void (*forget)(struct mf_plan *plan);
 };
+
+/* Whether the name that was asked for is this solver's, maybe with a form: "multi" and "multi:swap". */
+int mf_solver_is_named(const char *solver, const char *asked);
 
 /* In the order of preference; ends with null. */
 extern const struct solver *const mf_solvers[];

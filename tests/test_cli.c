@@ -135,6 +135,7 @@ static void test_run(void)
     expect("run 'ij->' 'sum(a)' x.npy --threads=2 --solver reference", "21.\n");
     expect("run 'ij->' 'sum(a)' --device cpu:1 -- x.npy", "21.\n");
     expect("run --order-as-written 'ij->' 'sum(a)' fortran.npy", "21.\n");
+    expect("run --order-free 'ij->' 'sum(a)' fortran.npy", "21.\n");
     expect_part("run 'ij->ij' 'a' count.npy", "...");
     expect_part("run 'ij->i' 'sum(a)' - <x.npy", "[ 6. 15.]\n");
     expect_no_leftovers();

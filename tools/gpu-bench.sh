@@ -3,7 +3,9 @@
 #
 # LIBRARY is libmodefold.so. Needs PyTorch with CUDA, and CuPy for the limit of reading. Writes bench/results/gpu-NAME.md
 # and .json (bench/gpu_table.py), gpu-NAME-figures.md (bench/gpu_figures.py) and, where bench/bench_gpu_small lies beside
-# LIBRARY, gpu-NAME-small.txt; NAME is the GPU's, PYTHON names another python3, OUT another place.
+# LIBRARY, gpu-NAME-small.txt; NAME is the GPU's, PYTHON names another python3, OUT another place. PAPERS=1 adds
+# gpu-NAME-ladder.md and gpu-NAME-tensor.md with their pictures (bench/gpu_ladder.py, bench/gpu_tensor_sum.py; CUB names
+# bench/peer_cub.cu, compiled).
 source=$(cd "$(dirname "$0")/.." && pwd) || exit 2
 [ -n "$1" ] && [ -r "$1" ] || { echo "usage: $0 LIBRARY [options of gpu_table.py]; there is no \"$1\""; exit 2; }
 library=$(cd "$(dirname "$1")" && pwd)/${1##*/}
@@ -20,6 +22,10 @@ mkdir -p "$(dirname "$out")"
 status=0
 "$python" "$source/bench/gpu_table.py" --library "$library" --out "$out" "$@" || status=1
 "$python" "$source/bench/gpu_figures.py" --library "$library" --out "$out-figures" || status=1
+if [ -n "$PAPERS" ]; then
+    "$python" "$source/bench/gpu_ladder.py" --library "$library" --out "$out-ladder" || status=1
+    "$python" "$source/bench/gpu_tensor_sum.py" --library "$library" --cub "${CUB:-}" --out "$out-tensor" || status=1
+fi
 small=${library%/*}/bench/bench_gpu_small
 if [ -x "$small" ]; then
     "$small" | tee "$out-small.txt"

@@ -73,6 +73,7 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define THREAD ((int)get_local_id(0))
 #define BLOCK ((int64_t)get_group_id(0))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)

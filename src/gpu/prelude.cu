@@ -136,6 +136,7 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define THREAD ((int)threadIdx.x)
 #define BLOCK ((int64_t)blockIdx.x)
 #define BARRIER() __syncthreads()
+#define WARP_BARRIER() __syncwarp() /* what threads of a warp wrote to shared memory is there for the others */
 #define FENCE() __threadfence()
 #define MULHI(a, b) __umulhi(a, b)
 #define FRESH(place) __ldcg(&(place)) /* not from this multiprocessor's own cache */

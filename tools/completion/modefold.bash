@@ -21,8 +21,8 @@ _modefold()
     --set | --define | --threads | --count | --seed | --seconds | --elements | --bytes | --k | --difference | --ratio | --max-distance | --threshold | --overlap | --trials) return ;;
     esac
     case ${COMP_WORDS[1]} in
-    run) options='--output --set --dtype --threads --solver --device --order-as-written --order-contract --json --define' ;;
-    plan) options='--set --dtype --threads --solver --device --order-as-written --order-contract --define' ;;
+    run) options='--output --set --dtype --threads --solver --device --order-as-written --order-contract --order-free --json --define' ;;
+    plan) options='--set --dtype --threads --solver --device --order-as-written --order-contract --order-free --define' ;;
     verify) options='--count --seed --seconds --solver --device --file --define' ;;
     bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --limit --json --define' ;;
     demo) options='--threads' ;;

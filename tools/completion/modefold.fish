@@ -22,6 +22,7 @@ complete -c modefold -n '__fish_seen_subcommand_from run plan warm' -l set -x -d
 complete -c modefold -n '__fish_seen_subcommand_from run plan verify bench warm' -l define -x -d 'an operation of your own'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-as-written -d 'number elements as written'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-contract -d 'the bits of every device'
+complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-free -d 'any order of adding'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench' -l dtype -x -a "$types" -d 'types'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench demo match' -l threads -x -d 'how many threads'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench' -l solver -x -a "$solvers" -d 'this solver or none'

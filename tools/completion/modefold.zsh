@@ -30,6 +30,7 @@ _modefold() {
         '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)'
         '--order-as-written[number elements in the order of the modes string]'
         '--order-contract[log-space products with the bits of every device]'
+        '--order-free[any order of adding]'
         '*--define[an operation of your own]:text:'
         '--help[examples and options]'
     )
