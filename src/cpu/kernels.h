@@ -41,8 +41,8 @@ typedef void joined_fn(const struct joined *j, void *out, int64_t n);
 /* What a kernel stores: a fold's states, or the answers themselves, with one canonical NaN: as they are or + 0, which
  * makes a zero +0. */
 enum answers { NO_ANSWERS, ANSWERS_AS_THEY_ARE, ANSWERS_PLUS_ZERO };
-/* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128. Answers are stored
- * past the cache. */
+/* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128. Answers are
+ * stored past the cache. */
 typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run, enum answers answers);
 /* out[r] = the answer of x[r*n] ... x[r*n + n-1], for r < rows; 1 <= n <= 4096. */
 typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum answers answers, int past_cache);
