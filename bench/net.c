@@ -166,7 +166,9 @@ int main(int argc, char **argv)
 {
     static double seconds[MOST_STEPS][MOST_RUNS], whole[MOST_RUNS], peaks[MOST_RUNS];
     const int runs = argc > 3 ? atoi(argv[3]) : 20;
-    mf_net_options options = {argc > 4 && !strcmp(argv[4], "openblas") ? MF_NET_BLAS : MF_NET_FOLDS, 0, 0, 0};
+    const char *backend = argc > 4 ? argv[4] : "simd";
+    const mf_net_options options = {.way = strcmp(backend, "openblas") ? MF_NET_FOLDS : MF_NET_BLAS,
+                                    .direct = !strcmp(backend, "direct")};
     mf_device *cpu = NULL;
     mf_net_plan *plan = NULL;
     mf_net_layer in;
