@@ -263,7 +263,7 @@ static void choose_sizes(struct winograd_step *s)
     int64_t each = over(groups, over(groups, CHUNK_ROWS));
     while (each > 1 && over(groups, each) * s->layer->panels < 4 * s->threads)
         each--;
-    s->chunk = each * rows;
+    s->chunk = each * rows < s->tiles ? each * rows : s->tiles;
     const int64_t bytes = WINOGRAD_POINTS * s->blocks * s->width * (int64_t)sizeof(float) * s->chunk;
     s->band = s->chunk * (BAND_BYTES > bytes ? BAND_BYTES / bytes : 1);
     s->band = s->band < s->tiles ? s->band : over(s->tiles, s->chunk) * s->chunk;
