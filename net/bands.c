@@ -33,7 +33,9 @@ void mf_bands_forget(struct step *step)
 struct job {
     const mf_net_plan *plan;
     const struct band_step *bands;
-    mf_status status; /* atomic: the last that was no success */
+    int failed; /* atomic: who sets it says what happened in his thread */
+    mf_status status;
+    char text[512];
 };
 
 static void run_band(void *context, int64_t number, int thread)
@@ -49,15 +51,17 @@ static void run_band(void *context, int64_t number, int thread)
         mf_plan_execute(b->conv, (const void *const[]){in, b->weights, b->bias}, (void *const[]){band}, NULL);
     if (status == MF_OK)
         status = mf_plan_execute(b->pool, (const void *const[]){band}, (void *const[]){out}, NULL);
-    if (status != MF_OK)
-        __atomic_store_n(&job->status, status, __ATOMIC_RELAXED);
+    if (status != MF_OK && !__atomic_exchange_n(&job->failed, 1, __ATOMIC_RELAXED)) {
+        job->status = status;
+        snprintf(job->text, sizeof job->text, "%s", mf_error());
+    }
 }
 
 static mf_status run(const mf_net_plan *plan, const struct step *step)
 {
-    struct job job = {plan, step->bands, MF_OK};
+    struct job job = {plan, step->bands, 0, MF_OK, ""};
     mf_parallel(plan->device->threads, mf_net_threads(plan), plan->batch * step->bands->bands, run_band, &job);
-    return job.status == MF_OK ? MF_OK : mf_fail(job.status, "a band of layer %d could not be computed", step->layer);
+    return job.status == MF_OK ? MF_OK : mf_fail(job.status, "%s", job.text);
 }
 
 /* ---- planning ---- */
