@@ -2,9 +2,10 @@
  *
  *     bench_net [NET.cfg NET.weights [RUNS [BACKEND]]]
  *
- * BACKEND is simd (the default), direct (without Winograd), unfused, openblas or scalar. Without files a convolution like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs.
- * The floor of a layer is its multiplications and additions at the measured peak, the median of one trial before each
- * run: processors, and what shares them, change their speed. */
+ * BACKEND is simd (the default), direct (without Winograd), unfused, openblas or scalar. Without files a convolution
+ * like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs. The floor of a layer is its
+ * multiplications and additions at the measured peak, the median of one trial before each run: processors, and what
+ * shares them, change their speed. Winograd's algorithm has fewer multiplications, and can be below it. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

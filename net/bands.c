@@ -1,4 +1,4 @@
-/* A convolution and the 2 x 2 pool behind it, band by band of rows: a thread folds some rows into memory of its own, and
+/* A convolution and the 2 x 2 pool behind it, band by band of rows: a thread folds some rows into memory of its own and
  * pools them while they are in its second cache. The folds are those of the layers, with their bits; the convolution's
  * output, the largest of many a network, is never in memory. */
 #include <stdio.h>

@@ -274,7 +274,8 @@ mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t 
     const int64_t wanted = plan->batch * plane->h * plane->w * plane->c;
     if (plane->used_again || !plane->memory)
         return mf_fail(MF_ERROR_ARGUMENT,
-                       "mf_net_plan_read: layer %d's output is not kept%s; a plan with keep = 1 keeps all of them", layer,
+                       "mf_net_plan_read: layer %d's output is not kept%s; a plan with keep = 1 keeps all of them",
+                       layer,
                        plane->memory ? ", others have its memory after it" : ", its step makes the pool behind it");
     if (capacity < wanted)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_read: layer %d has %lld numbers and there is room for %lld",

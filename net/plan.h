@@ -9,9 +9,9 @@
  * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache. */
 struct plane {
     int64_t h, w, c, border, pitch;
-    int64_t first; /* elements to channel 0 of the first pixel inside the border */
-    int64_t row;   /* elements from row to row, */
-    int64_t image; /* from picture to picture */
+    int64_t first;  /* elements to channel 0 of the first pixel inside the border */
+    int64_t row;    /* elements from row to row, */
+    int64_t image;  /* from picture to picture */
     void *memory;   /* null where the output is not in memory */
     int owns;       /* 0: it is another layer's */
     int used_again; /* others have the memory when nobody reads it any more */

@@ -8,10 +8,10 @@
  *
  * Transformed weights would be four times the weights, too much to keep and, with the few tiles of a small picture, to
  * read: 1024 x 1024 filters on 16 tiles are 1.2 GFLOP and 151 MB. So they are made again whenever they are needed, in
- * the second cache, from weights that are read once for a chunk.
- * Cost: 36 fused multiply-adds for each tile, filter and channel, which are the bound; about 75 operations for each
- * filter and channel of every chunk, which are a few for each multiply-add where a chunk has 16 tiles or more; 36
- * values written and read for each tile and channel. Error: docs/networks.md. */
+ * the second cache, a third of the points at a time, from weights that are read once for a chunk.
+ * Cost: 36 fused multiply-adds for each tile, filter and channel, which are the bound; about 100 operations and 36
+ * values written for each filter and channel of every chunk; 36 values written and read for each tile and channel.
+ * Error: docs/networks.md. */
 #include "winograd_kernels.h"
 
 #include <stdio.h>
@@ -23,11 +23,11 @@
 #include "plan.h"
 
 enum {
-    BLOCK = 64,           /* channels whose transformed weights are in the second cache together */
+    BLOCK = 128,          /* channels whose transformed weights are in the second cache together */
     CHUNK_ROWS = 4,       /* tiles of a chunk, as tiles of the kernel */
-    BAND_BYTES = 4 << 20, /* transformed inputs at a time */
+    BAND_BYTES = 1 << 19, /* transformed inputs at a time, for a thread: they wait in its second cache */
     LEAST_CHANNELS = 16,
-    PAD = 16, /* floats between points, so that they do not all fall into the same lines of a cache */
+    PAD = 16,         /* floats between points, so that they do not all fall into the same lines of a cache */
     WEIGHTS_WORK = 80 /* multiply-adds that take as long as transforming nine weights */
 };
 
@@ -167,8 +167,8 @@ static void plan_fetch(const struct winograd_step *s, const float *next, int64_t
     const int64_t bytes = terms * s->layer->panel, groups = over(tiles, s->product->direct_rows);
     tile->fetches = terms / DIRECT_STEP;
     tile->fetch_step = next && tile->fetches ? over(bytes, tile->fetches * groups) : 0;
-    tile->fetch = next ? (const char *)(next + p / 4 * s->channels * s->layer->panel) + p % 4 * bytes
-                       : (const char *)tile->y;
+    tile->fetch =
+        next ? (const char *)(next + p / 4 * s->channels * s->layer->panel) + p % 4 * bytes : (const char *)tile->y;
 }
 
 /* A block of channels: the sums of all its points. */
@@ -179,14 +179,16 @@ static void multiply_block(const struct job *job, const struct room *room, int64
     const int64_t columns = s->layer->panel, taps = s->channels * columns, left = s->channels - block * BLOCK;
     const int64_t terms = left < BLOCK ? left : BLOCK;
     const float *weights = s->weights + panel * 9 * taps + block * BLOCK * columns;
-    const float *next = block + 1 < s->blocks            ? weights + BLOCK * columns
+    const float *next = block + 1 < s->blocks          ? weights + BLOCK * columns
                         : panel + 1 < s->layer->panels ? s->weights + (panel + 1) * 9 * taps
                                                        : NULL;
     const struct direct_run run = {0, 0, terms};
-    s->kernels.weights(weights, taps, terms * columns, room->u, s->u_point);
     for (int p = 0; p < WINOGRAD_POINTS; p++) {
+        const int third = p / WINOGRAD_THIRD, in_third = p % WINOGRAD_THIRD;
+        if (!in_third)
+            s->kernels.weights(weights, taps, terms * columns, third, room->u, s->u_point);
         struct direct_tile tile = {.x = tile_inputs(job, block, first) + p * s->v_point,
-                                   .y = room->u + p * s->u_point,
+                                   .y = room->u + in_third * s->u_point,
                                    .out = room->m + p * s->m_point,
                                    .x_pitch = s->width,
                                    .y_pitch = columns,
@@ -221,7 +223,7 @@ static void multiply_chunk(void *context, int64_t number, int thread)
     const int64_t panel = number % s->layer->panels, first = job->first + number / s->layer->panels * s->chunk;
     const int64_t left = job->first + job->tiles - first, tiles = left < s->chunk ? left : s->chunk;
     float *u = job->v + s->blocks * s->v_block + thread * job->room;
-    const struct room room = {u, u + WINOGRAD_POINTS * s->u_point};
+    const struct room room = {u, u + WINOGRAD_THIRD * s->u_point};
     for (int64_t b = 0; b < s->blocks; b++)
         multiply_block(job, &room, b, panel, first, tiles);
     for (int64_t t = 0; t < tiles; t++)
@@ -230,7 +232,7 @@ static void multiply_chunk(void *context, int64_t number, int thread)
 
 static int64_t room_floats(const struct winograd_step *s)
 {
-    return WINOGRAD_POINTS * (s->u_point + s->m_point);
+    return WINOGRAD_THIRD * s->u_point + WINOGRAD_POINTS * s->m_point;
 }
 
 static int64_t zero_floats(const struct winograd_step *s)
@@ -265,7 +267,7 @@ static void choose_sizes(struct winograd_step *s)
         each--;
     s->chunk = each * rows < s->tiles ? each * rows : s->tiles;
     const int64_t bytes = WINOGRAD_POINTS * s->blocks * s->width * (int64_t)sizeof(float) * s->chunk;
-    s->band = s->chunk * (BAND_BYTES > bytes ? BAND_BYTES / bytes : 1);
+    s->band = s->chunk * over(s->threads * (int64_t)BAND_BYTES, bytes);
     s->band = s->band < s->tiles ? s->band : over(s->tiles, s->chunk) * s->chunk;
     s->v_point = s->band * s->width + PAD;
     s->v_block = WINOGRAD_POINTS * s->v_point;

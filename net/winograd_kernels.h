@@ -6,6 +6,8 @@
 
 /* A tile of outputs, of the inputs that it depends on, and the products for each filter and channel. */
 enum { WINOGRAD_OUT = 4, WINOGRAD_IN = 6, WINOGRAD_POINTS = WINOGRAD_IN * WINOGRAD_IN };
+/* Weights are transformed for a third of the points at a time. */
+enum { WINOGRAD_THIRDS = 3, WINOGRAD_THIRD = WINOGRAD_POINTS / WINOGRAD_THIRDS };
 
 /* What becomes of a tile's products: m[p * point + f] of point p and filter f < filters. */
 struct winograd_tile {
@@ -23,8 +25,9 @@ struct winograd_kernels {
     /* v[p * point + c] = (B' d B)[p] of the 36 pixels d at at[0], at[1] ..., rows after each other, for each channel;
      * v has room for whole vectors. */
     void (*input)(const float *const *at, int64_t channels, float *v, int64_t point);
-    /* u[p * point + i] = (G g G')[p] of the nine g[t * tap + i], i < count: a multiple of 16. */
-    void (*weights)(const float *g, int64_t tap, int64_t count, float *u, int64_t point);
+    /* u[p * point + i] = (G g G')[WINOGRAD_THIRD * third + p] of the nine g[t * tap + i], i < count: a multiple of 16,
+     * p < WINOGRAD_THIRD. */
+    void (*weights)(const float *g, int64_t tap, int64_t count, int third, float *u, int64_t point);
     /* out = end(A' m A + bias); filters: a multiple of 16. */
     void (*output)(const struct winograd_tile *tile);
 };

@@ -39,14 +39,19 @@ static const double root = 1.4142135623730951;
 static void absolute_matrices(double (*in)[6], double (*filter)[3], double (*out)[6])
 {
     const double a = root / 2, b = root;
-    const double in_rows[6][6] = {{1, 0, 2.5, 0, 1, 0},     {0, 2 * a, 2, a, 1, 0}, {0, 2 * a, 2, a, 1, 0},
+    const double in_rows[6][6] = {{1, 0, 2.5, 0, 1, 0},     {0, 2 * a, 2, a, 1, 0},   {0, 2 * a, 2, a, 1, 0},
                                   {0, b / 2, 0.5, b, 1, 0}, {0, b / 2, 0.5, b, 1, 0}, {0, 1, 0, 2.5, 0, 1}};
     const double out_rows[4][6] = {
         {1, 1, 1, 1, 1, 0}, {0, a, a, b, b, 0}, {0, .5, .5, 2, 2, 0}, {0, a / 2, a / 2, 2 * b, 2 * b, 1}};
     memcpy(in, in_rows, sizeof in_rows);
     memcpy(out, out_rows, sizeof out_rows);
     for (int p = 0; p < 6; p++) {
-        const double point = p == 0 || p == 5 ? 0 : p < 3 ? a : b, by = p == 0 || p == 5 ? 1 : p < 3 ? 1 / 1.5 : 1 / 6.0;
+        const double point = p == 0 || p == 5 ? 0
+                             : p < 3          ? a
+                                              : b,
+                     by = p == 0 || p == 5 ? 1
+                          : p < 3          ? 1 / 1.5
+                                           : 1 / 6.0;
         for (int k = 0; k < 3; k++)
             filter[p][k] = p == 5 ? k == 2 : by * pow(point, k); /* pow(0, 0) is 1 */
     }
@@ -77,8 +82,7 @@ static double pixel(const struct expected *e, int64_t n, int64_t y, int64_t x, i
     const struct shape *s = e->s;
     y -= s->pad;
     x -= s->pad;
-    return y < 0 || x < 0 || y >= s->h || x >= s->w ? 0
-                                                    : (double)e->picture[((n * s->h + y) * s->w + x) * s->c + c];
+    return y < 0 || x < 0 || y >= s->h || x >= s->w ? 0 : (double)e->picture[((n * s->h + y) * s->w + x) * s->c + c];
 }
 
 /* One tile of one filter: sums, and the same with all numbers' sizes through the transforms. */
@@ -158,7 +162,8 @@ static void compare(const struct expected *e, const float *found, const char *is
 }
 
 /* Runs the network: the last layer's output. Says whether Winograd's algorithm did it. */
-static int run(const mf_net *net, const struct expected *e, mf_device *device, const mf_net_options *given, float *found)
+static int run(const mf_net *net, const struct expected *e, mf_device *device, const mf_net_options *given,
+               float *found)
 {
     const int64_t shape[4] = {e->s->batch, e->s->h, e->s->w, e->s->c};
     const DLTensor input = mf_tensor((void *)(uintptr_t)e->picture, MF_F32, 4, shape);
@@ -166,8 +171,8 @@ static int run(const mf_net *net, const struct expected *e, mf_device *device, c
     mf_net_plan *plan = NULL;
     mf_net_step step = {.description = ""};
     options.batch = e->s->batch;
-    CHECK_MSG(mf_net_plan_create(net, device, &options, &plan) == MF_OK &&
-                  mf_net_plan_step(plan, 0, &step) == MF_OK && mf_net_plan_run(plan, &input) == MF_OK &&
+    CHECK_MSG(mf_net_plan_create(net, device, &options, &plan) == MF_OK && mf_net_plan_step(plan, 0, &step) == MF_OK &&
+                  mf_net_plan_run(plan, &input) == MF_OK &&
                   mf_net_plan_read(plan, mf_net_layer_count(net) - 1, found, MOST_OUT) == MF_OK,
               "%s", mf_error());
     const int winograd = strstr(step.description, "Winograd") != NULL;
@@ -180,8 +185,8 @@ static void check_isa(const mf_net *net, const struct expected *e, const char *i
 {
     static float found[MOST_OUT], again[MOST_OUT];
     const int64_t size = e->s->pool ? 2 : 1;
-    const size_t bytes = sizeof *found * (size_t)(e->s->batch * ((e->h + size - 1) / size) * ((e->w + size - 1) / size) *
-                                                  e->s->filters);
+    const size_t bytes =
+        sizeof *found * (size_t)(e->s->batch * ((e->h + size - 1) / size) * ((e->w + size - 1) / size) * e->s->filters);
     mf_device *device;
     setenv("MODEFOLD_ISA", isa, 1);
     const int here = mf_device_open("cpu:3", &device) == MF_OK;
@@ -218,8 +223,8 @@ static void check_shape(const struct shape *s)
     if (!CHECK(file && mf_net_parse(cfg, (size_t)length, file, bytes, 0, &net) == MF_OK))
         return;
     const float *numbers = (const float *)(const void *)(file + 20);
-    const struct expected e = {s, picture, numbers, numbers + s->filters, s->h + 2 * s->pad - 2, s->w + 2 * s->pad - 2,
-                               value, bound};
+    const struct expected e = {
+        s, picture, numbers, numbers + s->filters, s->h + 2 * s->pad - 2, s->w + 2 * s->pad - 2, value, bound};
     for (int64_t n = 0; n < s->batch; n++)
         for (int64_t y = 0; y < e.h; y += 4)
             for (int64_t x = 0; x < e.w; x += 4)
