@@ -73,12 +73,13 @@ static int64_t over(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-static int64_t count_tiles(const mf_net_plan *plan, const struct layer *l)
+/* Of a picture. */
+static int64_t count_tiles(const struct layer *l)
 {
-    return plan->batch * over(l->h, WINOGRAD_OUT) * over(l->w, WINOGRAD_OUT);
+    return over(l->h, WINOGRAD_OUT) * over(l->w, WINOGRAD_OUT);
 }
 
-/* Nobody asks for another order, and it is less work. */
+/* Nobody asks for another order, the activation is one that the last transform has, and it is less work. */
 int mf_winograd_fits(const mf_net_plan *plan, int layer)
 {
     const struct layer *l = &plan->net->layer[layer];
@@ -87,10 +88,11 @@ int mf_winograd_fits(const mf_net_plan *plan, int layer)
     if (l->kind != LAYER_CONVOLUTIONAL)
         return 0;
     mf_net_shape(plan->net, l->source[0], shape);
+    const int activation = l->activation == LINEAR || l->activation == LEAKY || l->activation == RELU;
+    const int64_t work = WINOGRAD_POINTS * count_tiles(l) + WEIGHTS_WORK;
     return mf_device_kind(plan->device) == kDLCPU && plan->way == MF_NET_FOLDS && !plan->direct &&
            plan->options.flags == MF_ORDER_FREE && !(solver && *solver) && l->size == 3 && l->stride == 1 &&
-           l->groups == 1 && l->before < WINOGRAD_IN && l->activation <= RELU && shape[2] >= LEAST_CHANNELS &&
-           3 * (WINOGRAD_POINTS * count_tiles(plan, l) + WEIGHTS_WORK) < 2 * 9 * plan->batch * l->h * l->w;
+           l->groups == 1 && activation && shape[2] >= LEAST_CHANNELS && 3 * work < 2 * 9 * l->h * l->w;
 }
 
 /* ---- running ---- */
@@ -133,9 +135,9 @@ static void transform_inputs(void *context, int64_t number, int thread)
     find_pixels(s, job->zeros, job->first + number, at);
     for (int64_t b = 0; b < s->blocks; b++) {
         const int64_t left = s->channels - b * BLOCK;
-        s->kernels.input(at, left < BLOCK ? left : BLOCK, tile_inputs(job, b, job->first + number), s->v_point);
-        for (int p = 0; p < WINOGRAD_POINTS; p++)
+        for (int p = 0; b && p < WINOGRAD_POINTS; p++)
             at[p] += at[p] == job->zeros ? 0 : BLOCK;
+        s->kernels.input(at, left < BLOCK ? left : BLOCK, tile_inputs(job, b, job->first + number), s->v_point);
     }
 }
 
@@ -310,7 +312,7 @@ mf_status mf_winograd_add_conv(mf_net_plan *plan, int layer)
     s->width = s->blocks > 1 ? BLOCK : over(s->channels, PAD) * PAD;
     s->across = over(l->w, WINOGRAD_OUT);
     s->down = over(l->h, WINOGRAD_OUT);
-    s->tiles = count_tiles(plan, l);
+    s->tiles = plan->batch * count_tiles(l);
     s->threads = mf_net_threads(plan);
     choose_sizes(s);
     choose_end(plan, layer, &s->tile);
