@@ -71,7 +71,7 @@ typedef struct mf_net_plan mf_net_plan;
 typedef enum mf_net_way {
     MF_NET_FOLDS = 0, /* every layer is a fold: SIMD and threads on the CPU, our kernels on GPUs. Convolutions of 3 x 3
                          are Winograd's algorithm on the CPU, where that is less work and any order will do */
-    MF_NET_BLAS = 1, /* convolutions by a product of matrices over copied windows: OpenBLAS on the CPU, cuBLAS on CUDA
+    MF_NET_BLAS = 1,  /* convolutions by a product of matrices over copied windows: OpenBLAS on the CPU, cuBLAS on CUDA
                          (opened at run time); the rest as folds */
     MF_NET_SCALAR = 2 /* plain loops on one thread of the CPU: what the others are compared with */
 } mf_net_way;

@@ -18,7 +18,7 @@ static int block_threads(const struct problem *problem, int shared)
     return mf_emit_state_words(problem) > 1 ? 128 : 64;
 }
 
-/* How many neighbouring outputs have a line of memory together, where one's runs are shorter. (No outputs: no loops.) */
+/* How many neighbouring outputs have a line of memory together, where runs are shorter. (No outputs: no loops.) */
 static int outputs_beside(const struct problem *problem, int vector)
 {
     const struct nest *nest = &problem->memory;
