@@ -160,6 +160,8 @@ static void compare(const struct expected *e, const float *found, const char *is
         squares += ((double)found[i] - value) * ((double)found[i] - value);
         values += value * value;
     }
+    CHECK_MSG(sqrt(squares / values) < 5e-7, "%s, %s: %d x %d x %d: off by %g of the outputs (root mean square)", isa,
+              way, (int)e->s->h, (int)e->s->w, (int)e->s->c, sqrt(squares / values));
     if (e->s->c == 512)
         printf("%s, %s: the error of 512 channels is %.2g of the outputs (root mean square), %.2g of the bound\n", isa,
                way, sqrt(squares / values), most);
