@@ -2,9 +2,10 @@
  *
  *     bench_net [NET.cfg NET.weights [RUNS [BACKEND]]]
  *
- * Without files a convolution like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs.
- * The floor of a layer is its multiplications and additions at the measured peak, the median of one trial before each
- * run: processors, and what shares them, change their speed. */
+ * BACKEND is simd (the default), direct (without Winograd), unfused, openblas or scalar. Without files a convolution
+ * like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs. The floor of a layer is its
+ * multiplications and additions at the measured peak, the median of one trial before each run: processors, and what
+ * shares them, change their speed. Winograd's algorithm has fewer multiplications, and can be below it. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -123,15 +124,35 @@ static double median(double *values, int count)
     return values[count / 2];
 }
 
-static mf_net *load(int argc, char **argv)
+static const struct backend {
+    const char *name;
+    uint32_t flags;
+    mf_net_options options;
+} backends[] = {
+    {"simd", 0, {.way = MF_NET_FOLDS}},
+    {"direct", 0, {.way = MF_NET_FOLDS, .direct = 1}},
+    {"unfused", MF_NET_UNFUSED, {.way = MF_NET_FOLDS}},
+    {"openblas", 0, {.way = MF_NET_BLAS}},
+    {"scalar", 0, {.way = MF_NET_SCALAR}},
+};
+
+static const struct backend *find_backend(const char *name)
+{
+    for (size_t b = 0; b < sizeof backends / sizeof backends[0]; b++)
+        if (!strcmp(name, backends[b].name))
+            return &backends[b];
+    return NULL;
+}
+
+static mf_net *load(int argc, char **argv, uint32_t flags)
 {
     static const char own[] = "[net]\nheight=52\nwidth=52\nchannels=128\n[convolutional]\nfilters=128\nsize=3\npad=1\n"
                               "activation=leaky\n[maxpool]\nsize=2\nstride=2\n";
     const size_t bytes = 16 + 4 * (128 + 128 * 128 * 9);
     mf_net *net = NULL;
     void *weights = calloc(1, bytes);
-    mf_status status = argc > 2  ? mf_net_load(argv[1], argv[2], 0, &net)
-                       : weights ? mf_net_parse(own, strlen(own), weights, bytes, 0, &net)
+    mf_status status = argc > 2  ? mf_net_load(argv[1], argv[2], flags, &net)
+                       : weights ? mf_net_parse(own, strlen(own), weights, bytes, flags, &net)
                                  : MF_ERROR_MEMORY;
     free(weights);
     if (status != MF_OK)
@@ -154,7 +175,7 @@ static void show(const mf_net *net, mf_net_plan *plan, double (*seconds)[MOST_RU
         sum += time;
         floor += peak > 0 ? work / peak : 0;
         printf("%5d %-11s %9.3f %9.1f %9.2f  %.*s\n", step.layer, step.kind, 1e3 * time, 1e-9 * work / time,
-               peak > 0 ? work / time / peak : 0, solver ? (int)strcspn(solver + 7, ":") : 20,
+               peak > 0 ? work / time / peak : 0, solver ? (int)strcspn(solver + 7, ":") : 48,
                solver ? solver + 7 : step.description);
     }
     const double run = median(whole, runs);
@@ -166,15 +187,15 @@ int main(int argc, char **argv)
 {
     static double seconds[MOST_STEPS][MOST_RUNS], whole[MOST_RUNS], peaks[MOST_RUNS];
     const int runs = argc > 3 ? atoi(argv[3]) : 20;
-    mf_net_options options = {argc > 4 && !strcmp(argv[4], "openblas") ? MF_NET_BLAS : MF_NET_FOLDS, 0, 0, 0};
+    const struct backend *backend = find_backend(argc > 4 ? argv[4] : "simd");
     mf_device *cpu = NULL;
     mf_net_plan *plan = NULL;
     mf_net_layer in;
-    mf_net *net = load(argc, argv);
+    mf_net *net = backend ? load(argc, argv, backend->flags) : NULL;
     if (!net || runs < 1 || runs > MOST_RUNS || mf_net_layer_get(net, -1, &in) != MF_OK ||
-        mf_device_open("cpu", &cpu) != MF_OK || mf_net_plan_create(net, cpu, &options, &plan) != MF_OK ||
+        mf_device_open("cpu", &cpu) != MF_OK || mf_net_plan_create(net, cpu, &backend->options, &plan) != MF_OK ||
         mf_net_plan_step_count(plan) > MOST_STEPS) {
-        fprintf(stderr, "%s\n", mf_error());
+        fprintf(stderr, "%s\n", backend ? mf_error() : "there is no such backend");
         return 1;
     }
     const int64_t shape[3] = {in.height, in.width, in.channels};

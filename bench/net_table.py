@@ -3,7 +3,9 @@
     python3 bench/net_table.py build/release/bench/bench_net NET.cfg NET.weights [rounds] > bench/results/cpu-net.md
 
 Needs NumPy and OpenCV (Debian: python3-opencv), which is a peer here and nothing else. Batch 1, the picture in place: a
-run is the network's layers alone. OpenCV uses as many threads as there are processors, as bench_net does.
+run is the network's layers alone. OpenCV uses as many threads as there are processors, as bench_net does. After the
+rounds, once each: bench_net's other backends, and bench_net_pixels beside it, the way of Tandon and Kim, "CS492 Project
+3", 2020.
 """
 import os
 import re
@@ -20,11 +22,23 @@ rounds, runs = int(sys.argv[4]) if len(sys.argv) > 4 else 5, 15
 THREADS = len(os.sched_getaffinity(0))
 
 
-def ours():
+def ours(backend="simd", count=runs):
     """Milliseconds of a run, of the direct floor, and the table of layers."""
-    out = subprocess.run([program, cfg, weights, str(runs)], capture_output=True, text=True, check=True).stdout
+    command = [program, cfg, weights, str(count), backend]
+    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     run, floor = re.search(r"a run unmeasured ([\d.]+) ms; direct floor ([\d.]+) ms", out).groups()
     return float(run), float(floor), out
+
+
+def by_kind(table, kind):
+    """Milliseconds of all steps of a kind."""
+    return sum(float(ms) for ms in re.findall(rf"^ *\d+ {kind} +([\d.]+)", table, re.M))
+
+
+def pixels():
+    """Milliseconds of the convolutions with one product a pixel."""
+    out = subprocess.run([program + "_pixels", cfg, weights], capture_output=True, text=True, check=True).stdout
+    return float(re.search(r"one product a pixel: ([\d.]+) ms", out).group(1))
 
 
 def opencv(net, picture):
@@ -61,4 +75,17 @@ print("| round | modefold ms | OpenCV ms | times OpenCV | floor ms | run / floor
 for i, (run, floor, other, _) in enumerate(rows):
     print(f"| {i + 1} | {run:.1f} | {other:.1f} | {other / run:.2f} | {floor:.1f} | {run / floor:.2f} |")
 best = min(rows)
-print(f"\nThe layers in the quickest round:\n\n```\n{best[3].strip()}\n```")
+print(f"\nThe layers in the quickest round; fractions above 1 are Winograd's:\n\n```\n{best[3].strip()}\n```")
+
+print("\nThe ways to compute it, once each, beside the floor of their own minute. A product a pixel: OpenBLAS multiplies one\n"
+      "window at a time by the weights.\n")
+print("| way | Conv2D summed, ms | the other steps | a run | floor ms | run / floor |\n|---|---|---|---|---|---|")
+ways = [("simd", best[3], best[0], best[1])]
+for backend, what, count in (("direct", "simd without Winograd", runs), ("unfused", "simd, unfused", runs),
+                             ("openblas", "openblas: a product a layer", 7), ("scalar", "scalar: plain loops", 3)):
+    run, floor, table = ours(backend, count)
+    ways.append((what, table, run, floor))
+for what, table, run, floor in ways:
+    others = by_kind(table, "(?!Conv2D)[A-Z][A-Za-z0-9]+")
+    print(f"| {what} | {by_kind(table, 'Conv2D'):.1f} | {others:.1f} | {run:.1f} | {floor:.1f} | {run / floor:.2f} |")
+print(f"| OpenBLAS: a product a pixel | {pixels():.1f} | | | | |")

@@ -69,7 +69,8 @@ MF_API mf_status mf_net_layer_get(const mf_net *net, int layer, mf_net_layer *in
 typedef struct mf_net_plan mf_net_plan;
 
 typedef enum mf_net_way {
-    MF_NET_FOLDS = 0, /* every layer is a fold: SIMD and threads on the CPU, our kernels on GPUs */
+    MF_NET_FOLDS = 0, /* every layer is a fold: SIMD and threads on the CPU, our kernels on GPUs. Convolutions of 3 x 3
+                         are Winograd's algorithm on the CPU, where that is less work and any order will do */
     MF_NET_BLAS = 1,  /* convolutions by a product of matrices over copied windows: OpenBLAS on the CPU, cuBLAS on CUDA
                          (opened at run time); the rest as folds */
     MF_NET_SCALAR = 2 /* plain loops on one thread of the CPU: what the others are compared with */
@@ -81,6 +82,9 @@ typedef struct mf_net_options {
     int64_t batch;      /* pictures at once; 0: 1 */
     int order_contract; /* the bits of docs/numerics.md, which every device gives, instead of the fastest order */
     int threads;        /* as mf_options has it */
+    int direct;         /* no Winograd: every convolution as it stands (docs/networks.md has both errors) */
+    int keep;           /* every layer's output stays, to be read; else on the CPU memory is used again by later layers,
+                           and a 2 x 2 pool is the end of the convolution before it */
 } mf_net_options;
 
 /* Plans the network; options may be null. On a device "sm:N" this compiles every kernel, and nothing can be run. */
@@ -93,7 +97,9 @@ MF_API mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const 
 MF_API mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input);
 
 /* Copies the output of a layer (-1: the input) to the CPU as batch x height x width x channels floats, row-major;
- * capacity: how many fit. [region] and [yolo] have their input's, as it is before sigmoid and softmax. */
+ * capacity: how many fit. On the CPU only what no layer reads is there, and what [region] and [yolo] read, unless the
+ * plan was made with keep; other layers are MF_ERROR_ARGUMENT.
+ * [region] and [yolo] have their input's, as it is before sigmoid and softmax. */
 MF_API mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t capacity);
 
 /* A step of a plan: one fold, or one product of matrices with what belongs to it. */

@@ -1,15 +1,13 @@
 /* Plans of networks: memory, running, reading. */
 #include "plan.h"
 
+#include "../src/plan.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-enum {
-    MOST_STEPS = 4, /* of a layer, but for routes */
-    LINE_FLOATS = 16,
-    CACHE_WAY_BYTES = 2048
-};
+enum { MOST_STEPS = 4 /* of a layer, but for routes */ };
 
 mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory)
 {
@@ -17,75 +15,16 @@ mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory)
     return mf_memory_create(plan->device, bytes, memory);
 }
 
-/* ---- planes ---- */
-
-/* The layer whose memory a layer's output is: most layers' own. */
-static int owner_of(const mf_net *net, int layer)
+void mf_net_scratch(mf_net_plan *plan, int64_t floats)
 {
-    while (layer >= 0) {
-        const struct layer *l = &net->layer[layer];
-        const int passes = l->kind == LAYER_DROPOUT || l->kind == LAYER_REGION || l->kind == LAYER_YOLO ||
-                           (l->kind == LAYER_ROUTE && l->source_count == 1);
-        if (!passes)
-            break;
-        layer = l->source[0];
-    }
-    return layer;
+    const int64_t bytes = floats * (int64_t)sizeof(float);
+    plan->scratch_bytes = bytes > plan->scratch_bytes ? bytes : plan->scratch_bytes;
 }
 
-/* Elements from pixel to pixel. */
-static int64_t choose_pitch(const mf_net *net, int layer, int64_t c)
+int mf_net_threads(const mf_net_plan *plan)
 {
-    int64_t pitch = c;
-    if (layer >= 0 && net->layer[layer].kind == LAYER_CONVOLUTIONAL)
-        pitch = mf_layer_columns(&net->layer[layer]);
-    else if (c >= LINE_FLOATS)
-        pitch = (c + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
-    return pitch * (int64_t)sizeof(float) % CACHE_WAY_BYTES ? pitch : pitch + LINE_FLOATS;
-}
-
-static mf_status make_plane(mf_net_plan *plan, int layer)
-{
-    struct plane *plane = mf_plane(plan, layer);
-    int64_t shape[3], elements, bytes;
-    mf_net_shape(plan->net, layer, shape);
-    plane->h = shape[0];
-    plane->w = shape[1];
-    plane->c = shape[2];
-    plane->pitch = choose_pitch(plan->net, layer, plane->c);
-    plane->row = (plane->w + 2 * plane->border) * plane->pitch;
-    plane->image = (plane->h + 2 * plane->border) * plane->row;
-    plane->first = plane->border * (plane->row + plane->pitch);
-    plane->owns = 1;
-    if (!mf_mul(plane->image, plan->batch, &elements) || !mf_mul(elements, (int64_t)sizeof(float), &bytes))
-        return mf_fail(MF_ERROR_OVERFLOW, "%lld outputs of %lld x %lld x %lld are too large", (long long)plan->batch,
-                       (long long)plane->h, (long long)plane->w, (long long)plane->c);
-    return mf_net_memory(plan, bytes, &plane->memory);
-}
-
-static mf_status make_planes(mf_net_plan *plan)
-{
-    const mf_net *net = plan->net;
-    for (int l = 0; l < net->layer_count; l++) {
-        const struct layer *layer = &net->layer[l];
-        struct plane *read = mf_plane(plan, owner_of(net, layer->source[0]));
-        if (layer->kind == LAYER_CONVOLUTIONAL && read->border < layer->before)
-            read->border = layer->before;
-    }
-    for (int l = -1; l < net->layer_count; l++)
-        if (owner_of(net, l) == l)
-            MF_TRY(make_plane(plan, l));
-    for (int l = 0; l < net->layer_count; l++) {
-        const struct layer *layer = &net->layer[l];
-        struct plane *plane = mf_plane(plan, l);
-        if (plane->owns)
-            continue;
-        *plane = *mf_plane(plan, layer->source[0]);
-        plane->owns = 0;
-        plane->c = layer->c;
-        plane->first += layer->kind == LAYER_ROUTE ? layer->part * layer->c : 0;
-    }
-    return MF_OK;
+    const int wanted = plan->options.threads, there = plan->device->thread_count;
+    return wanted && wanted < there ? wanted : there;
 }
 
 /* ---- weights ---- */
@@ -153,16 +92,19 @@ static mf_status make(mf_net_plan *plan)
     plan->planes = mf_calloc(sizeof *plan->planes * (size_t)(layers + 1));
     plan->numbers = mf_calloc(sizeof *plan->numbers * (size_t)layers);
     plan->step = mf_calloc(sizeof *plan->step * (size_t)plan->step_room);
-    if (!plan->planes || !plan->numbers || !plan->step)
+    plan->winograd = mf_calloc((size_t)layers);
+    plan->pooled = mf_calloc((size_t)layers);
+    if (!plan->planes || !plan->numbers || !plan->step || !plan->winograd || !plan->pooled)
         return MF_ERROR_MEMORY;
-    MF_TRY(make_planes(plan));
+    MF_TRY(mf_planes_make(plan));
     MF_TRY(make_numbers(plan));
-    return mf_net_plan_steps(plan);
+    MF_TRY(mf_net_plan_steps(plan));
+    return plan->scratch_bytes ? mf_net_memory(plan, plan->scratch_bytes, &plan->scratch) : MF_OK;
 }
 
 mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_options *options, mf_net_plan **result)
 {
-    const mf_net_options o = options ? *options : (mf_net_options){MF_NET_FOLDS, 0, 0, 0};
+    const mf_net_options o = options ? *options : (mf_net_options){.way = MF_NET_FOLDS};
     MF_TRY(check_options(net, device, options, result));
     struct mf_net_plan *plan = mf_calloc(sizeof *plan);
     if (!plan)
@@ -171,6 +113,8 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->device = device;
     plan->way = o.way;
     plan->batch = o.batch ? o.batch : 1;
+    plan->direct = o.direct;
+    plan->keep = o.keep || mf_device_kind(device) != kDLCPU;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
     mf_status status = make(plan);
     if (status == MF_OK)
@@ -195,15 +139,19 @@ void mf_net_plan_destroy(mf_net_plan *plan)
     for (int s = 0; s < plan->step_count; s++) {
         mf_plan_destroy(plan->step[s].fold);
         mf_blas_forget(plan, &plan->step[s]);
+        mf_winograd_forget(&plan->step[s]);
+        mf_bands_forget(&plan->step[s]);
     }
-    for (int l = -1; plan->planes && l < plan->net->layer_count; l++)
-        if (mf_plane(plan, l)->owns && mf_plane(plan, l)->memory)
-            mf_memory_destroy(plan->device, mf_plane(plan, l)->memory);
+    mf_planes_forget(plan);
     for (int l = 0; plan->numbers && l < plan->net->layer_count; l++)
         if (mf_device_kind(plan->device) != kDLCPU)
             forget_numbers(plan, &plan->numbers[l]);
     if (plan->upload)
         mf_memory_destroy(plan->device, plan->upload);
+    if (plan->scratch)
+        mf_memory_destroy(plan->device, plan->scratch);
+    mf_free(plan->winograd);
+    mf_free(plan->pooled);
     mf_free(plan->planes);
     mf_free(plan->numbers);
     mf_free(plan->step);
@@ -268,6 +216,7 @@ static mf_status take_input(mf_net_plan *plan, const DLTensor *given)
     const int kind = mf_device_kind(plan->device);
     if (kind != kDLCPU && input.device.device_type == kDLCPU)
         MF_TRY(upload(plan, &input));
+    mf_plane_begin(plan, mf_plane(plan, -1));
     mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
     if (input.ndim == 3) {
         to.tensor.ndim = 3;
@@ -288,6 +237,8 @@ static double seconds_now(void)
 static mf_status run_step(mf_net_plan *plan, struct step *step)
 {
     DLTensor in[STEP_INPUTS];
+    if (step->begins)
+        mf_plane_begin(plan, step->begins);
     if (step->run)
         return step->run(plan, step);
     for (int i = 0; i < step->input_count; i++)
@@ -321,6 +272,11 @@ mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t 
                        !plan || !values ? "a pointer is null" : "there is no such layer");
     const struct plane *plane = mf_plane(plan, layer);
     const int64_t wanted = plan->batch * plane->h * plane->w * plane->c;
+    if (plane->used_again || !plane->memory)
+        return mf_fail(MF_ERROR_ARGUMENT,
+                       "mf_net_plan_read: layer %d's output is not kept%s; a plan with keep = 1 keeps all of them",
+                       layer,
+                       plane->memory ? ", others have its memory after it" : ", its step makes the pool behind it");
     if (capacity < wanted)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_read: layer %d has %lld numbers and there is room for %lld",
                        layer, (long long)wanted, (long long)capacity);

@@ -9,11 +9,12 @@
  * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache. */
 struct plane {
     int64_t h, w, c, border, pitch;
-    int64_t first; /* elements to channel 0 of the first pixel inside the border */
-    int64_t row;   /* elements from row to row, */
-    int64_t image; /* from picture to picture */
-    void *memory;
-    int owns; /* 0: it is another layer's */
+    int64_t first;  /* elements to channel 0 of the first pixel inside the border */
+    int64_t row;    /* elements from row to row, */
+    int64_t image;  /* from picture to picture */
+    void *memory;   /* null where the output is not in memory */
+    int owns;       /* 0: it is another layer's */
+    int used_again; /* others have the memory when nobody reads it any more */
 };
 
 enum { VIEW_RANK = 7, STEP_INPUTS = 3 };
@@ -45,7 +46,10 @@ struct step {
     mf_plan *fold;
     int input_count;
     struct view in[STEP_INPUTS], out;
+    const struct plane *begins; /* the plane that this step is the first to write, or null */
     struct blas_step *blas;
+    struct winograd_step *winograd;
+    struct band_step *bands;
     double seconds;
     char text[80]; /* where there is no fold */
 };
@@ -61,10 +65,15 @@ struct mf_net_plan {
     mf_net_way way;
     int64_t batch;
     mf_options options;
-    struct plane *planes; /* of layer l at l + 1 */
+    int direct, keep;
+    char *winograd, *pooled; /* by layer: whether it is by Winograd's algorithm; is only in memory as its pool */
+    struct plane *planes;    /* of layer l at l + 1 */
+    void *arena;             /* the memory of all of them, unless they are kept */
     struct numbers *numbers;
     struct step *step;
     int step_count, step_room;
+    void *scratch; /* for one step while it runs */
+    int64_t scratch_bytes;
     void *upload; /* pictures that came from the CPU, on a GPU */
     int64_t upload_bytes, bytes;
     int measure;
@@ -77,6 +86,17 @@ static inline struct plane *mf_plane(const mf_net_plan *plan, int layer)
 
 /* Device memory that counts in plan->bytes; zero. */
 mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory);
+/* A step wants so much of plan->scratch, which is there when it runs. */
+void mf_net_scratch(mf_net_plan *plan, int64_t floats);
+/* How many may work on a step. */
+int mf_net_threads(const mf_net_plan *plan);
+
+/* ---- planes.c: what is computed how, and where outputs lie ---- */
+
+mf_status mf_planes_make(mf_net_plan *plan);
+void mf_planes_forget(mf_net_plan *plan);
+/* Before anything is written into a plane: its border is zero again, where others had the memory. */
+void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane);
 
 /* ---- views.c ---- */
 
@@ -96,6 +116,9 @@ mf_status mf_net_plan_steps(mf_net_plan *plan);
 struct step *mf_step_add(mf_net_plan *plan, int layer, enum step_kind kind);
 /* Its fold of step->in to step->out. */
 mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression);
+/* The step's convolution, or pool, as a fold from one plane to another. */
+mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to);
+mf_status mf_step_pool_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to);
 /* The expression of an activation of `inner`. */
 void mf_activation_text(enum activation activation, const char *inner, char *text, size_t size);
 
@@ -103,6 +126,18 @@ void mf_activation_text(enum activation activation, const char *inner, char *tex
 
 mf_status mf_blas_add_conv(mf_net_plan *plan, int layer);
 void mf_blas_forget(mf_net_plan *plan, struct step *step);
+
+/* ---- winograd.c: convolutions of 3 x 3 with fewer multiplications ---- */
+
+int mf_winograd_fits(const mf_net_plan *plan, int layer);
+mf_status mf_winograd_add_conv(mf_net_plan *plan, int layer);
+void mf_winograd_forget(struct step *step);
+
+/* ---- bands.c: a convolution and the pool behind it ---- */
+
+int mf_bands_fit(const mf_net_plan *plan, int layer);
+mf_status mf_bands_add_conv(mf_net_plan *plan, int layer);
+void mf_bands_forget(struct step *step);
 
 /* ---- scalar.c: plain loops ---- */
 

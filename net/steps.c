@@ -80,14 +80,12 @@ static void window_text(char *text, size_t size, const struct layer *l, char mod
     snprintf(text, size, "(%s%c+%c%s)", stride, mode, offset, outside);
 }
 
-static mf_status add_conv(mf_net_plan *plan, int layer)
+mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to)
 {
-    const struct layer *l = &plan->net->layer[layer];
-    const struct plane *from = mf_plane(plan, l->source[0]), *to = mf_plane(plan, layer);
-    const struct numbers *numbers = &plan->numbers[layer];
+    const struct layer *l = &plan->net->layer[step->layer];
+    const struct numbers *numbers = &plan->numbers[step->layer];
     const int fused = !(plan->net->flags & MF_NET_UNFUSED);
     const int64_t in = from->c / l->groups, taps = l->size * l->size, p = l->panel, o = l->groups * l->panels;
-    struct step *step = mf_step_add(plan, layer, STEP_CONV);
     char h[48], w[48], modes[160], expression[48];
     window_text(h, sizeof h, l, 'h', 'i', 0);
     window_text(w, sizeof w, l, 'w', 'j', 0);
@@ -96,27 +94,46 @@ static mf_status add_conv(mf_net_plan *plan, int layer)
     mf_view_make(&step->in[1], plan, numbers->weights, 0, 5, (int64_t[]){o, l->size, l->size, in, p},
                  (int64_t[]){taps * in * p, l->size * in * p, in * p, p, 1});
     mf_view_make(&step->in[2], plan, numbers->bias, 0, 2, (int64_t[]){o, p}, (int64_t[]){p, 1});
-    mf_view_make(&step->out, plan, to->memory, to->first, 5, (int64_t[]){plan->batch, l->h, l->w, o, p},
+    mf_view_make(&step->out, plan, to->memory, to->first, 5, (int64_t[]){plan->batch, to->h, to->w, o, p},
                  (int64_t[]){to->image, to->row, to->pitch, p, 1});
     step->input_count = fused ? 3 : 2;
     snprintf(modes, sizeof modes, "n%s%s%cc,oijcp%s->nhwop", h, w, l->groups > 1 ? 'o' : 'g', fused ? ",op" : "");
     mf_activation_text(l->activation, "sum(a*b)+c", expression, sizeof expression);
-    MF_TRY(finish_step(plan, step, modes, fused ? expression : "sum(a*b)"));
-    return MF_OK;
+    return finish_step(plan, step, modes, fused ? expression : "sum(a*b)");
+}
+
+static mf_status add_conv(mf_net_plan *plan, int layer)
+{
+    if (plan->way == MF_NET_BLAS)
+        return mf_blas_add_conv(plan, layer);
+    if (plan->winograd[layer])
+        return mf_winograd_add_conv(plan, layer);
+    if (plan->pooled[layer])
+        return mf_bands_add_conv(plan, layer);
+    struct step *step = mf_step_add(plan, layer, STEP_CONV);
+    return mf_step_conv_fold(plan, step, mf_plane(plan, plan->net->layer[layer].source[0]), mf_plane(plan, layer));
+}
+
+mf_status mf_step_pool_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to)
+{
+    const struct layer *l = &plan->net->layer[step->layer];
+    char h[48], w[48], modes[160];
+    window_text(h, sizeof h, l, 'h', 'i', l->before);
+    window_text(w, sizeof w, l, 'w', 'j', l->before);
+    mf_view_plane(&step->in[0], plan, from, 0);
+    mf_view_plane(&step->out, plan, to, 0);
+    step->input_count = 1;
+    snprintf(modes, sizeof modes, "n%s%sc->nhwc with i=%d,j=%d", h, w, (int)l->size, (int)l->size);
+    return finish_step(plan, step, modes, "max(a)");
 }
 
 static mf_status add_maxpool(mf_net_plan *plan, int layer)
 {
-    const struct layer *l = &plan->net->layer[layer];
+    const int from = plan->net->layer[layer].source[0];
+    if (from >= 0 && plan->pooled[from])
+        return MF_OK; /* the convolution's step does it */
     struct step *step = mf_step_add(plan, layer, STEP_MAXPOOL);
-    char h[48], w[48], modes[160];
-    window_text(h, sizeof h, l, 'h', 'i', l->before);
-    window_text(w, sizeof w, l, 'w', 'j', l->before);
-    mf_view_plane(&step->in[0], plan, mf_plane(plan, l->source[0]), 0);
-    mf_view_plane(&step->out, plan, mf_plane(plan, layer), 0);
-    step->input_count = 1;
-    snprintf(modes, sizeof modes, "n%s%sc->nhwc with i=%d,j=%d", h, w, (int)l->size, (int)l->size);
-    return finish_step(plan, step, modes, "max(a)");
+    return mf_step_pool_fold(plan, step, mf_plane(plan, from), mf_plane(plan, layer));
 }
 
 /* Every source's channels, one after the other. */
@@ -172,7 +189,7 @@ static mf_status add_layer(mf_net_plan *plan, int layer)
     const struct layer *l = &plan->net->layer[layer];
     switch (l->kind) {
     case LAYER_CONVOLUTIONAL:
-        MF_TRY(plan->way == MF_NET_BLAS ? mf_blas_add_conv(plan, layer) : add_conv(plan, layer));
+        MF_TRY(add_conv(plan, layer));
         return plan->net->flags & MF_NET_UNFUSED ? add_rest(plan, layer) : MF_OK;
     case LAYER_MAXPOOL:
         return add_maxpool(plan, layer);
@@ -189,7 +206,11 @@ static mf_status add_layer(mf_net_plan *plan, int layer)
 
 mf_status mf_net_plan_steps(mf_net_plan *plan)
 {
-    for (int l = 0; l < plan->net->layer_count; l++)
+    for (int l = 0; l < plan->net->layer_count; l++) {
+        const int first = plan->step_count;
         MF_TRY(add_layer(plan, l));
+        if (plan->step_count > first)
+            plan->step[first].begins = mf_plane(plan, l + plan->pooled[l]);
+    }
     return MF_OK;
 }

@@ -36,7 +36,7 @@ static void run_reference(const mf_net *net, mf_device *cpu)
     const int64_t shape[3] = {H, W, C};
     const DLTensor input = mf_tensor(picture, MF_F32, 3, shape);
     setenv("MODEFOLD_SOLVER", "reference", 1);
-    mf_net_plan *plan = plan_of(net, cpu, &(mf_net_options){.order_contract = 1});
+    mf_net_plan *plan = plan_of(net, cpu, &(mf_net_options){.order_contract = 1, .keep = 1});
     CHECK_MSG(mf_net_plan_run(plan, &input) == MF_OK, "%s", mf_error());
     unsetenv("MODEFOLD_SOLVER");
     for (int l = -1; l < LAYERS; l++)
@@ -45,11 +45,23 @@ static void run_reference(const mf_net *net, mf_device *cpu)
     mf_net_plan_destroy(plan);
 }
 
+/* What a plan without keep still has: what [region] and [yolo] read, and are. */
+static int stays(int layer)
+{
+    return layer == 14 || layer == 15 || layer == 17 || layer == 18;
+}
+
 /* same: the bits must be equal, else up to a few roundings. */
-static void compare(mf_net_plan *plan, const mf_net *net, const char *way, int same)
+static void compare(mf_net_plan *plan, const mf_net *net, const char *way, int same, int keep)
 {
     static float found[BATCH * ROOM];
     for (int l = 0; l < LAYERS; l++) {
+        if (!keep && !stays(l)) {
+            CHECK_MSG(mf_net_plan_read(plan, l, found, BATCH * ROOM) == MF_ERROR_ARGUMENT &&
+                          strstr(mf_error(), "is not kept"),
+                      "%s: layer %d: %s", way, l, mf_error());
+            continue;
+        }
         const int64_t size = layer_size(net, l);
         double most = 0;
         CHECK_MSG(mf_net_plan_read(plan, l, found, BATCH * ROOM) == MF_OK, "%s", mf_error());
@@ -60,7 +72,8 @@ static void compare(mf_net_plan *plan, const mf_net *net, const char *way, int s
     }
 }
 
-static void check_way(const mf_net *net, const char *device_name, mf_net_options options, const char *way, int same)
+static void check_plan(const mf_net *net, const char *device_name, const mf_net_options *options, const char *way,
+                       int same)
 {
     const int64_t shape[3] = {H, W, C};
     const DLTensor input = mf_tensor(picture, MF_F32, 3, shape);
@@ -68,13 +81,24 @@ static void check_way(const mf_net *net, const char *device_name, mf_net_options
     mf_net_plan *plan = NULL;
     mf_status status = mf_device_open(device_name, &device);
     if (status == MF_OK)
-        status = mf_net_plan_create(net, device, &options, &plan);
+        status = mf_net_plan_create(net, device, options, &plan);
     if (status == MF_ERROR_DEVICE || status == MF_ERROR_UNSUPPORTED)
         check_skip(way, mf_error());
     else if (CHECK_MSG(status == MF_OK && mf_net_plan_run(plan, &input) == MF_OK, "%s: %s", way, mf_error()))
-        compare(plan, net, way, same);
+        compare(plan, net, way, same, options->keep || mf_device_kind(device) != kDLCPU);
     mf_net_plan_destroy(plan);
     mf_device_close(device);
+}
+
+/* With every layer's output, and with what is left of them. */
+static void check_way(const mf_net *net, const char *device_name, mf_net_options options, const char *way, int same)
+{
+    options.keep = 1;
+    check_plan(net, device_name, &options, way, same);
+    if (strncmp(device_name, "cpu", 3) != 0)
+        return;
+    options.keep = 0;
+    check_plan(net, device_name, &options, way, same);
 }
 
 /* Every picture of a batch is what it is alone; bytes are 255ths; strides do not matter. */
@@ -136,9 +160,11 @@ static void check_steps(const mf_net *fused, const mf_net *unfused, mf_device *c
 {
     const int64_t shape[3] = {H, W, C};
     const DLTensor input = mf_tensor(picture, MF_F32, 3, shape);
-    mf_net_plan *few = plan_of(fused, cpu, NULL), *many = plan_of(unfused, cpu, NULL);
+    mf_net_plan *few = plan_of(fused, cpu, &(mf_net_options){.keep = 1}), *many = plan_of(unfused, cpu, NULL);
+    mf_net_plan *least = plan_of(fused, cpu, NULL);
     mf_net_step step;
     CHECK(mf_net_plan_step_count(few) == 7 + 3 + 1 + 1 + 3 && mf_net_plan_step_count(NULL) == 0);
+    CHECK(mf_net_plan_step_count(least) == 7 + 2 + 1 + 1 + 3 && mf_net_plan_bytes(least) < mf_net_plan_bytes(few));
     CHECK(mf_net_plan_step_count(many) == 7 + 3 + 1 + 1 + 3 + /* norm, bias, activation */ 3 + 7 + 4);
     CHECK(mf_net_plan_step(few, 0, &step) == MF_OK && step.seconds == 0 && !strcmp(step.kind, "Conv2D"));
     mf_net_plan_measure(few, 1);
@@ -148,6 +174,7 @@ static void check_steps(const mf_net *fused, const mf_net *unfused, mf_device *c
     CHECK(mf_net_plan_step(many, 1, &step) == MF_OK && !strcmp(step.kind, "BatchNorm") && step.layer == 0);
     CHECK(mf_net_plan_bytes(few) > 4 * PICTURE && mf_net_bytes(fused) > 0);
     mf_net_plan_destroy(few);
+    mf_net_plan_destroy(least);
     mf_net_plan_destroy(many);
 }
 
@@ -180,6 +207,7 @@ int main(void)
     check_way(fused, "cpu", (mf_net_options){.order_contract = 1}, "folds in the contract's order", 1);
     check_way(fused, "cpu:1", (mf_net_options){.order_contract = 1}, "folds on one thread", 1);
     check_way(fused, "cpu", (mf_net_options){0}, "folds", 0);
+    check_way(fused, "cpu", (mf_net_options){.direct = 1}, "folds without Winograd", 0);
     check_way(unfused, "cpu", (mf_net_options){0}, "unfused folds", 0);
     check_way(fused, "cpu", (mf_net_options){.way = MF_NET_SCALAR}, "plain loops", 0);
     check_way(unfused, "cpu", (mf_net_options){.way = MF_NET_SCALAR}, "unfused plain loops", 0);

@@ -135,6 +135,12 @@ static void check_calls(const mf_net *net)
     expect(mf_net_plan_create(net, cpu, &(mf_net_options){.batch = 1LL << 52}, &plan), MF_ERROR_OVERFLOW, "too large",
            "n");
     CHECK(mf_net_plan_create(net, cpu, NULL, &plan) == MF_OK);
+    expect(mf_net_plan_read(plan, 0, values, 9360), MF_ERROR_ARGUMENT, "layer 0's output is not kept, its step makes",
+           "pooled");
+    expect(mf_net_plan_read(plan, 5, values, 9360), MF_ERROR_ARGUMENT, "layer 5's output is not kept, others have",
+           "used again");
+    mf_net_plan_destroy(plan);
+    CHECK(mf_net_plan_create(net, cpu, &(mf_net_options){.keep = 1}, &plan) == MF_OK);
     expect(mf_net_plan_run(NULL, &input), MF_ERROR_ARGUMENT, "the plan is null", "null");
     expect(mf_net_plan_run(plan, NULL), MF_ERROR_ARGUMENT, "the input is null", "null");
     shape[0] = 27;
@@ -177,6 +183,33 @@ static void check_nothing_to_detect(void)
 
 /* ---- memory ---- */
 
+/* A small network whose convolutions are Winograd's and bands, each with its pool. */
+static mf_status make_steps(void)
+{
+    static const char cfg[] = NET "[convolutional]\nfilters=16\nsize=3\npad=1\nactivation=leaky\n[maxpool]\nsize=2\n"
+                                  "stride=2\n[convolutional]\nfilters=8\nsize=3\npadding=2\nactivation=relu\n";
+    static float weights[5 + 16 + 16 * 27 + 8 + 8 * 16 * 9], values[8 * 9 * 3];
+    static const int32_t version[2] = {0, 2};
+    const int64_t shape[3] = {8, 9, 3};
+    const DLTensor input = mf_tensor(values, MF_F32, 3, shape);
+    mf_net *net = NULL;
+    mf_net_plan *plan = NULL;
+    mf_net_step step = {.description = ""};
+    memcpy(weights, version, sizeof version);
+    mf_status status = mf_net_parse(cfg, strlen(cfg), weights, sizeof weights, 0, &net);
+    if (status == MF_OK)
+        status = mf_net_plan_create(net, cpu, NULL, &plan);
+    if (status == MF_OK)
+        status = mf_net_plan_run(plan, &input);
+    if (status == MF_OK) {
+        CHECK(mf_net_plan_step(plan, 0, &step) == MF_OK && strstr(step.description, "bands"));
+        CHECK(mf_net_plan_step(plan, 1, &step) == MF_OK && strstr(step.description, "Winograd"));
+    }
+    mf_net_plan_destroy(plan);
+    mf_net_destroy(net);
+    return status;
+}
+
 static mf_status everything(void)
 {
     static float values[26 * 30 * 3];
@@ -206,13 +239,13 @@ static mf_status everything(void)
     return status;
 }
 
-static void check_memory(void)
+static void check_memory(mf_status (*everything_of)(void))
 {
     mf_status status = MF_ERROR_MEMORY;
     int k = 0;
     for (; k < 300 && status != MF_OK; k++) {
         mf_alloc_budget = k;
-        status = everything();
+        status = everything_of();
         mf_alloc_budget = -1;
         CHECK_MSG(status == MF_OK || (status == MF_ERROR_MEMORY && strstr(mf_error(), "memory")),
                   "with %d allocations: %s, %s", k, mf_status_name(status), mf_error());
@@ -231,7 +264,8 @@ int main(void)
     check_files();
     check_calls(net);
     check_nothing_to_detect();
-    check_memory();
+    check_memory(everything);
+    check_memory(make_steps);
     mf_net_destroy(NULL);
     mf_net_plan_destroy(NULL);
     mf_net_names_destroy(NULL);

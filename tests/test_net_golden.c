@@ -87,7 +87,7 @@ static void check_detections(mf_net_plan *plan, const mf_net_names *names, const
 }
 
 static void check_plan(mf_net_plan *plan, const mf_net *net, const mf_net_names *names, const struct golden *golden,
-                       const char *way)
+                       int keep, const char *way)
 {
     static float output[OUTPUTS];
     const int64_t shape[3] = {SIDE, SIDE, 3};
@@ -100,13 +100,14 @@ static void check_plan(mf_net_plan *plan, const mf_net *net, const mf_net_names 
         most = fmax(most, fabs((double)output[i] - golden->output[i]));
     printf("%s, %s: greatest difference %.3g\n", golden->name, way, most);
     CHECK_MSG(most <= most_error, "%s, %s: the greatest difference is %g", golden->name, way, most);
-    check_statistics(plan, net, golden, way);
+    if (keep)
+        check_statistics(plan, net, golden, way);
     check_detections(plan, names, golden, way);
 }
 
-/* One way, with all golden pictures. lacks: part of the sentence when what it needs is not here. */
-static void check_way(const char *device_name, const mf_net *net, const mf_net_names *names,
-                      const mf_net_options *options, const struct golden *golden, int count, const char *way)
+/* One plan, with all golden pictures; the statistics where it keeps every layer's output. */
+static void check_pictures(const char *device_name, const mf_net *net, const mf_net_names *names,
+                           const mf_net_options *options, const struct golden *golden, int count, const char *way)
 {
     mf_device *device = NULL;
     mf_net_plan *plan = NULL;
@@ -118,9 +119,21 @@ static void check_way(const char *device_name, const mf_net *net, const mf_net_n
     else
         CHECK_MSG(status == MF_OK, "%s: %s", way, mf_error());
     for (int g = 0; plan && g < count; g++)
-        check_plan(plan, net, names, &golden[g], way);
+        check_plan(plan, net, names, &golden[g], options->keep, way);
     mf_net_plan_destroy(plan);
     mf_device_close(device);
+}
+
+/* One way: with every layer's output, and on the CPU as it is by default, where memory is used again. */
+static void check_way(const char *device_name, const mf_net *net, const mf_net_names *names,
+                      const mf_net_options *given, const struct golden *golden, int count, const char *way)
+{
+    mf_net_options options = given ? *given : (mf_net_options){0};
+    options.keep = 1;
+    check_pictures(device_name, net, names, &options, golden, count, way);
+    options.keep = 0;
+    if (!strcmp(device_name, "cpu") && options.way != MF_NET_SCALAR)
+        check_pictures(device_name, net, names, &options, golden, count, way);
 }
 
 /* What the plan of batch 1 and the network hold: at most 1.3 times the weights and the two largest outputs. */
@@ -162,6 +175,7 @@ int main(void)
     if (net && unfused && names && load_golden("dog", &golden[0]) && load_golden("dog416", &golden[1])) {
         check_way("cpu", net, names, NULL, golden, 2, "simd");
         check_way("cpu", net, names, &(mf_net_options){.order_contract = 1}, golden, 1, "simd, contract's order");
+        check_way("cpu", net, names, &(mf_net_options){.direct = 1}, golden, 2, "simd, without Winograd");
         check_way("cpu", unfused, names, NULL, golden, 1, "simd, unfused");
         check_way("cpu", net, names, &(mf_net_options){.way = MF_NET_BLAS}, golden, 1, "openblas");
         check_way("cpu", net, names, &(mf_net_options){.way = MF_NET_SCALAR}, golden, 1, "scalar");

@@ -47,7 +47,7 @@ fi
 
 if command -v cppcheck >/dev/null 2>&1; then
     # The instruction sets' files are templates over vector types, which cppcheck 2.10 misreads.
-    templates=$(for file in src/cpu/*_scalar.c src/cpu/*_sse2.c src/cpu/*_avx*.c src/cpu/*_neon.c; do printf ' -i %s' "$file"; done)
+    templates=$(for isa in scalar sse2 avx2 avx512 neon; do printf ' -i %s' src/cpu/*_$isa.c net/*_$isa.c; done)
     # shellcheck disable=SC2086
     step "cppcheck" timeout 200 cppcheck $templates --quiet --std=c11 --language=c --enable=warning,portability --inline-suppr -j2 \
         --error-exitcode=1 --suppress=missingIncludeSystem --suppress=unmatchedSuppression --suppress=unknownMacro --suppress=arrayIndexOutOfBoundsCond \

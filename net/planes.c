@@ -1,0 +1,237 @@
+/* What each layer's output is in memory.
+ *
+ * On the CPU a plan without keep has one block of memory: a plane has its part of it from the step that writes it first
+ * to the last that reads it, and takes the first gap among the planes whose lives touch its own. What a plane's border
+ * holds is then others' data, so it is zeroed each time. */
+#include <string.h>
+
+#include "plan.h"
+
+enum { LINE_FLOATS = 16, CACHE_WAY_BYTES = 2048 };
+static const int64_t MOST_FLOATS = 1LL << 48; /* of a plane: the bytes of all of them are a number */
+
+/* The layer whose memory a layer's output is: most layers' own. */
+static int owner_of(const mf_net *net, int layer)
+{
+    while (layer >= 0) {
+        const struct layer *l = &net->layer[layer];
+        const int passes = l->kind == LAYER_DROPOUT || l->kind == LAYER_REGION || l->kind == LAYER_YOLO ||
+                           (l->kind == LAYER_ROUTE && l->source_count == 1);
+        if (!passes)
+            break;
+        layer = l->source[0];
+    }
+    return layer;
+}
+
+/* ---- what is computed how ---- */
+
+static int count_readers(const mf_net *net, int layer)
+{
+    int count = 0;
+    for (int l = layer + 1; l < net->layer_count; l++)
+        for (int s = 0; s < net->layer[l].source_count; s++)
+            count += net->layer[l].source[s] == layer;
+    return count;
+}
+
+/* Whether the next layer pools 2 x 2 of this one, the last row and column too, and nobody else reads it. */
+static int is_only_pooled(const mf_net *net, int layer)
+{
+    const struct layer *l = &net->layer[layer], *next = l + 1;
+    return layer + 1 < net->layer_count && next->kind == LAYER_MAXPOOL && next->source[0] == layer && next->size == 2 &&
+           next->stride == 2 && next->before == 0 && next->h == (l->h + 1) / 2 && next->w == (l->w + 1) / 2 &&
+           count_readers(net, layer) == 1;
+}
+
+static void choose(mf_net_plan *plan)
+{
+    const mf_net *net = plan->net;
+    for (int l = 0; l < net->layer_count; l++) {
+        if (net->layer[l].kind != LAYER_CONVOLUTIONAL)
+            continue;
+        plan->winograd[l] = (char)mf_winograd_fits(plan, l);
+        plan->pooled[l] = !plan->keep && !(net->flags & MF_NET_UNFUSED) && is_only_pooled(net, l) &&
+                          (plan->winograd[l] || mf_bands_fit(plan, l));
+    }
+}
+
+/* ---- a plane's shape ---- */
+
+/* Elements from pixel to pixel. */
+static int64_t choose_pitch(const mf_net *net, int layer, int64_t c)
+{
+    int64_t pitch = c;
+    if (layer >= 0 && net->layer[layer].kind == LAYER_CONVOLUTIONAL)
+        pitch = mf_layer_columns(&net->layer[layer]);
+    else if (c >= LINE_FLOATS)
+        pitch = (c + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    return pitch * (int64_t)sizeof(float) % CACHE_WAY_BYTES ? pitch : pitch + LINE_FLOATS;
+}
+
+static mf_status shape_plane(mf_net_plan *plan, int layer)
+{
+    struct plane *plane = mf_plane(plan, layer);
+    int64_t shape[3], elements;
+    mf_net_shape(plan->net, layer, shape);
+    plane->h = shape[0];
+    plane->w = shape[1];
+    plane->c = shape[2];
+    plane->pitch = choose_pitch(plan->net, layer, plane->c);
+    if (layer > 0 && plan->pooled[layer - 1]) /* whole panels of filters are written */
+        plane->pitch = choose_pitch(plan->net, layer - 1, plane->c);
+    plane->row = (plane->w + 2 * plane->border) * plane->pitch;
+    plane->image = (plane->h + 2 * plane->border) * plane->row;
+    plane->first = plane->border * (plane->row + plane->pitch);
+    plane->owns = 1;
+    if (!mf_mul(plane->image, plan->batch, &elements) || elements > MOST_FLOATS)
+        return mf_fail(MF_ERROR_OVERFLOW, "%lld outputs of %lld x %lld x %lld are too large", (long long)plan->batch,
+                       (long long)plane->h, (long long)plane->w, (long long)plane->c);
+    return MF_OK;
+}
+
+/* ---- where planes lie ---- */
+
+/* Of a plane's memory: the layers that write it first and read it last, and its place. */
+struct life {
+    int first, last;
+    int64_t begin, end;
+};
+
+static void find_lives(const mf_net_plan *plan, struct life *life)
+{
+    const mf_net *net = plan->net;
+    for (int l = -1; l < net->layer_count; l++)
+        life[l + 1] = (struct life){l > 0 && plan->pooled[l - 1] ? l - 1 : l, -1, 0, 0};
+    for (int l = 0; l < net->layer_count; l++)
+        for (int s = 0; s < net->layer[l].source_count; s++)
+            life[owner_of(net, net->layer[l].source[s]) + 1].last = l;
+    for (int l = -1; l < net->layer_count; l++) {
+        const int detects = l >= 0 && (net->layer[l].kind == LAYER_REGION || net->layer[l].kind == LAYER_YOLO);
+        if (detects || !count_readers(net, l))
+            life[owner_of(net, l) + 1].last = net->layer_count;
+    }
+}
+
+static int64_t plane_floats(const mf_net_plan *plan, const struct plane *plane)
+{
+    return (plane->image * plan->batch + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+}
+
+static int in_memory(const mf_net_plan *plan, int layer)
+{
+    return mf_plane(plan, layer)->owns && !(layer >= 0 && plan->pooled[layer]);
+}
+
+/* The first gap that is large enough. */
+static void place(const mf_net_plan *plan, struct life *life, int layer)
+{
+    struct life *mine = &life[layer + 1];
+    const int64_t floats = plane_floats(plan, mf_plane(plan, layer));
+    int moved = 1;
+    while (moved) {
+        moved = 0;
+        for (int l = -1; l < layer; l++) {
+            const struct life *other = &life[l + 1];
+            if (in_memory(plan, l) && other->last >= mine->first && mine->last >= other->first &&
+                other->end > mine->begin && mine->begin + floats > other->begin) {
+                mine->begin = other->end;
+                moved = 1;
+            }
+        }
+    }
+    mine->end = mine->begin + floats;
+}
+
+static mf_status share_memory(mf_net_plan *plan)
+{
+    const int layers = plan->net->layer_count;
+    int64_t floats = 0;
+    struct life *life = mf_calloc(sizeof *life * (size_t)(layers + 1));
+    if (!life)
+        return MF_ERROR_MEMORY;
+    find_lives(plan, life);
+    for (int l = -1; l < layers; l++) {
+        struct plane *plane = mf_plane(plan, l);
+        if (!in_memory(plan, l))
+            continue;
+        place(plan, life, l);
+        plane->first += life[l + 1].begin;
+        plane->used_again = life[l + 1].last < layers;
+        floats = life[l + 1].end > floats ? life[l + 1].end : floats;
+    }
+    mf_free(life);
+    MF_TRY(mf_net_memory(plan, floats * (int64_t)sizeof(float), &plan->arena));
+    for (int l = -1; l < layers; l++)
+        if (in_memory(plan, l))
+            mf_plane(plan, l)->memory = plan->arena;
+    return MF_OK;
+}
+
+static mf_status own_memory(mf_net_plan *plan)
+{
+    for (int l = -1; l < plan->net->layer_count; l++) {
+        struct plane *plane = mf_plane(plan, l);
+        if (plane->owns)
+            MF_TRY(mf_net_memory(plan, plane->image * plan->batch * (int64_t)sizeof(float), &plane->memory));
+    }
+    return MF_OK;
+}
+
+/* Layers that only pass on what they read. */
+static void pass_on(mf_net_plan *plan)
+{
+    for (int l = 0; l < plan->net->layer_count; l++) {
+        const struct layer *layer = &plan->net->layer[l];
+        struct plane *plane = mf_plane(plan, l);
+        if (plane->owns)
+            continue;
+        *plane = *mf_plane(plan, layer->source[0]);
+        plane->owns = 0;
+        plane->c = layer->c;
+        plane->first += layer->kind == LAYER_ROUTE ? layer->part * layer->c : 0;
+    }
+}
+
+mf_status mf_planes_make(mf_net_plan *plan)
+{
+    const mf_net *net = plan->net;
+    choose(plan);
+    for (int l = 0; l < net->layer_count; l++) {
+        const struct layer *layer = &net->layer[l];
+        struct plane *read = mf_plane(plan, owner_of(net, layer->source[0]));
+        if (layer->kind == LAYER_CONVOLUTIONAL && !plan->winograd[l] && read->border < layer->before)
+            read->border = layer->before;
+    }
+    for (int l = -1; l < net->layer_count; l++)
+        if (owner_of(net, l) == l)
+            MF_TRY(shape_plane(plan, l));
+    MF_TRY(plan->keep ? own_memory(plan) : share_memory(plan));
+    pass_on(plan);
+    return MF_OK;
+}
+
+void mf_planes_forget(mf_net_plan *plan)
+{
+    for (int l = -1; plan->keep && plan->planes && l < plan->net->layer_count; l++)
+        if (mf_plane(plan, l)->owns && mf_plane(plan, l)->memory)
+            mf_memory_destroy(plan->device, mf_plane(plan, l)->memory);
+    if (plan->arena)
+        mf_memory_destroy(plan->device, plan->arena);
+}
+
+void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane)
+{
+    const int64_t side = plane->border * plane->pitch, floats = (int64_t)sizeof(float);
+    if (plan->keep || !plane->border || !plane->owns)
+        return;
+    for (int64_t n = 0; n < plan->batch; n++) {
+        float *pixel = (float *)plane->memory + plane->first + n * plane->image;
+        memset(pixel - plane->border * plane->row - side, 0, (size_t)(plane->border * plane->row * floats));
+        for (int64_t y = 0; y < plane->h; y++) {
+            memset(pixel + y * plane->row - side, 0, (size_t)(side * floats));
+            memset(pixel + y * plane->row + plane->w * plane->pitch, 0, (size_t)(side * floats));
+        }
+        memset(pixel + plane->h * plane->row - side, 0, (size_t)(plane->border * plane->row * floats));
+    }
+}
