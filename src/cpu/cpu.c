@@ -85,15 +85,23 @@ static double operand_bytes(const struct problem *problem, int input)
     return bytes;
 }
 
+static int touches_more(const struct problem *problem, double outputs)
+{
+    for (int i = 0; i < problem->input_count; i++)
+        outputs += operand_bytes(problem, i);
+    return outputs > cached_bytes();
+}
+
+int mf_reads_memory(const struct problem *problem)
+{
+    return touches_more(problem, 0);
+}
+
 int mf_stores_past_cache(const struct problem *problem, int64_t bytes)
 {
     enum { LEAST = 2 << 20 };
-    double all = (double)problem->kept_total * (double)bytes;
-    if (all <= LEAST)
-        return 0;
-    for (int i = 0; i < problem->input_count; i++)
-        all += operand_bytes(problem, i);
-    return all > cached_bytes();
+    const double all = (double)problem->kept_total * (double)bytes;
+    return all > LEAST && touches_more(problem, all);
 }
 
 int mf_cpu_thread_count(void)

@@ -8,6 +8,9 @@
 /* Whether outputs of so many bytes a position are stored past the caches, where nobody would find them afterwards. */
 int mf_stores_past_cache(const struct problem *problem, int64_t bytes);
 
+/* Whether the operands are more than a cache is likely to have. */
+int mf_reads_memory(const struct problem *problem);
+
 /* The enum pair of an operation; -1 when it has none. */
 int mf_pair_of(enum op op);
 

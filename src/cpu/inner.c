@@ -202,6 +202,7 @@ static mf_status make(struct mf_plan *plan)
     data->elements = problem->reduced_total;
     data->tiles = (data->elements + TILE - 1) / TILE;
     data->windows = problem->memory.window_count > 0;
+    data->fetches = mf_reads_memory(problem);
     int same = same_order(problem);
     for (int r = 0; r < problem->program.reducer_count; r++) {
         int second = !same && wants_written(&problem->program.reducer[r]);
@@ -270,6 +271,7 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
         if (!data->pass[p].evaluates)
             continue;
         mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, block_limit(data));
+        w->block[p].fetch_ahead = data->fetches;
         memory += mf_block_memory(&data->pass[p].block, block_limit(data));
         for (int r = 0; r < data->pass[p].root_count; r++, memory += data->row_bytes)
             w->rows[data->pass[p].root[r]] = memory;

@@ -29,6 +29,7 @@ struct inner_plan {
     int summary;                /* moments and sum, min or max of one operand, read once by one kernel */
     enum answers answers;       /* rows of one fold that touch, whose kernel stores the outputs, which touch as well */
     int past_cache;             /* them: past the cache */
+    int fetches;                /* evaluated operands are large: fetched ahead */
     int windows;                /* some window may leave its tensor */
     size_t worker_bytes, finish_bytes, user_bytes, row_bytes, states_bytes;
 };
