@@ -171,6 +171,8 @@ static void check_compiled(void)
                               solver, text))
                     CHECK_MSG(strstr(text, " 0 spilled"), "%s spills:\n%s", solver, text);
             }
+    CHECK(plan_sum(device, "multi:swap:0:32", "f32", 4, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
+          strstr(text, "of 4 elements spans are from 1 to 4 threads"));
     mf_device_close(device);
 }
 
@@ -190,6 +192,7 @@ static void check_mistakes(mf_device *device)
         {"multi:swap:4:8:99999", MF_ERROR_ARGUMENT, "solver multi has no form"},
         {"multi:swap:16:8", MF_ERROR_UNSUPPORTED, "cannot fold 16 outputs in a span of 8 threads"},
         {"multi:swap:1:64", MF_ERROR_UNSUPPORTED, "spans are from 2 to 32 threads"},
+        {"multi:swap:0:64", MF_ERROR_UNSUPPORTED, "cannot fold 32 outputs in a span of 64 threads"},
         {"multi:swap:1:1", MF_ERROR_UNSUPPORTED, "cannot fold 1 outputs in a span of 1 threads"},
         {"rows:swap", MF_ERROR_ARGUMENT, "solver rows has no forms and \"rows:swap\" asks for one"},
         {"multiple", MF_ERROR_ARGUMENT, "there is no solver \"multiple\""},

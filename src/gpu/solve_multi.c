@@ -83,7 +83,8 @@ static mf_status complete_form(const struct problem *problem, struct multi_form 
     const int most = mf_clamp(form->lanes, 1, GPU_WARP), least = mf_clamp(form->lanes / MOST_HELD, 1, GPU_WARP);
     if (!form->span)
         form->span = most;
-    const int words = mf_emit_state_words(problem) * (form->lanes / form->span);
+    const int held = mf_clamp(form->lanes / form->span, 1, LANES); /* a span may be too wide, which is said below */
+    const int words = mf_emit_state_words(problem) * held;
     if (!form->values)
         form->values = form->kind->sets ? form->span : mf_clamp(mf_power_below(WORDS / words), 1, form->span);
     if (!form->passes)
