@@ -186,6 +186,7 @@ static void check_mistakes(mf_device *device)
     } tests[] = {
         {"multi:merged", MF_ERROR_ARGUMENT, "solver multi has no form \"merged\""},
         {"multi:", MF_ERROR_ARGUMENT, "solver multi has no form \"\""},
+        {"multi:swap: 4", MF_ERROR_ARGUMENT, "solver multi has no form \"swap: 4\""},
         {"multi:swap:3", MF_ERROR_ARGUMENT, "solver multi has no form \"swap:3\""},
         {"multi:swap:4:-8", MF_ERROR_ARGUMENT, "solver multi has no form \"swap:4:-8\""},
         {"multi:swap:4:8:2:1", MF_ERROR_ARGUMENT, "solver multi has no form \"swap:4:8:2:1\""},

@@ -1,6 +1,9 @@
 /* What the solvers ask about a problem before they choose a form for it. */
 #include "form.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 int mf_gpu_any_order(const struct mf_plan *plan)
 {
     for (int r = 0; r < plan->problem.program.reducer_count; r++) {
@@ -147,4 +150,23 @@ struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors,
     while (each * *threads > room)
         *threads /= 2;
     return (struct gpu_kept){vectors, chunk};
+}
+
+int mf_gpu_read_form(const char *text, char name[16], int number[3])
+{
+    const size_t letters = strcspn(text, ":");
+    memset(name, 0, 16);
+    memset(number, 0, 3 * sizeof *number);
+    if (letters > 15)
+        return 0;
+    memcpy(name, text, letters);
+    const char *at = text + letters;
+    for (int i = 0; i < 3 && *at == ':'; i++) {
+        const size_t digits = strspn(at + 1, "0123456789");
+        if (!digits || digits > 5)
+            return 0;
+        number[i] = (int)strtol(at + 1, NULL, 10);
+        at += 1 + digits;
+    }
+    return !*at;
 }

@@ -53,4 +53,8 @@ extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_slanted, mf_gpu_st
     mf_gpu_rows, mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_multi, mf_gpu_tensor_sum, mf_gpu_contract,
     mf_gpu_contract_arg, mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_cublas;
 
+/* NAME[:NUMBER[:NUMBER[:NUMBER]]], the text behind a solver's name: numbers that are not there are 0. Returns 0 where
+ * it is something else, or a number has more than five digits. */
+int mf_gpu_read_form(const char *text, char name[16], int number[3]);
+
 #endif

@@ -50,20 +50,18 @@ static int is_power(int n)
 /* FORM[:VALUES[:SPAN[:PASSES]]], 0 for the solver's own choice. */
 static mf_status read_form(const char *text, struct multi_form *form)
 {
-    char name[16] = "";
-    int end = 0, colon = 0, number[3] = {0, 0, 0};
+    char name[16];
+    int number[3] = {0, 0, 0};
+    const int reads = !text || mf_gpu_read_form(text, name, number);
     form->kind = text ? NULL : &kinds[DOUBLE];
-    if (text && sscanf(text, "%15[a-z]%n", name, &end) == 1)
-        for (int k = 0; k < KINDS; k++)
-            if (!strcmp(name, kinds[k].name))
-                form->kind = &kinds[k];
-    for (int i = 0; text && i < 3 && text[end] == ':' && sscanf(text + end, ":%5d%n", &number[i], &colon) == 1; i++)
-        end += colon;
+    for (int k = 0; text && reads && k < KINDS; k++)
+        if (!strcmp(name, kinds[k].name))
+            form->kind = &kinds[k];
     form->values = number[0];
     form->span = number[1];
     form->passes = number[2];
-    if (form->kind && (!text || !text[end]) && (!form->values || is_power(form->values)) &&
-        (!form->span || is_power(form->span)) && form->passes >= 0 && form->passes <= MOST_PASSES)
+    if (form->kind && (!form->values || is_power(form->values)) && (!form->span || is_power(form->span)) &&
+        form->passes >= 0 && form->passes <= MOST_PASSES)
         return MF_OK;
     return mf_fail(
         MF_ERROR_ARGUMENT,

@@ -70,21 +70,19 @@ static int applicable(const struct mf_plan *plan)
 static mf_status read_form(const char *text, const struct problem *problem, struct tensor_form *form)
 {
     static const char *const names[TENSOR_KINDS] = {"single", "split", "plain", "recurrence", "rows"};
-    char name[16] = "";
-    int end = 0, colon = 0, number[3] = {0, 0, 0}, kind = TENSOR_KINDS;
+    char name[16];
+    int number[3] = {0, 0, 0}, kind = TENSOR_KINDS;
     if (!text)
         kind = problem->reduced_total <= SHORT && problem->kept_total > 1 ? ROWS : SINGLE;
-    else if (sscanf(text, "%15[a-z]%n", name, &end) == 1)
+    else if (mf_gpu_read_form(text, name, number))
         for (kind = 0; kind < TENSOR_KINDS && strcmp(name, names[kind]) != 0;)
             kind++;
-    for (int i = 0; text && i < 3 && text[end] == ':' && sscanf(text + end, ":%5d%n", &number[i], &colon) == 1; i++)
-        end += colon;
     form->kind = (enum tensor_kind)kind;
     form->chain = number[0] ? number[0] : kind == RECURRENCE ? 5 : kind == SPLIT ? 1 : 4;
     form->threads = number[1] ? number[1] : kind == RECURRENCE ? 32 : 128;
     form->chains = number[2];
-    if (kind < TENSOR_KINDS && (!text || !text[end]) && form->chain >= 1 && form->chain <= MOST_CHAIN &&
-        form->threads >= GPU_WARP && form->threads <= 1024 && form->threads % GPU_WARP == 0 && form->chains >= 0 &&
+    if (kind < TENSOR_KINDS && form->chain >= 1 && form->chain <= MOST_CHAIN && form->threads >= GPU_WARP &&
+        form->threads <= 1024 && form->threads % GPU_WARP == 0 && form->chains >= 0 &&
         form->chains <= (kind == SPLIT ? TENTHS : MOST_CHAINS))
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
