@@ -209,7 +209,8 @@ static void finish_tile(const struct winograd_step *s, int64_t panel, int64_t nu
     const int64_t x = number % s->across * WINOGRAD_OUT, y = number / s->across % s->down * WINOGRAD_OUT;
     const int64_t image = number / s->across / s->down, by = tile.pool ? 2 : 1;
     tile.m = m;
-    tile.bias += tile.bias ? panel * s->layer->panel : 0;
+    if (tile.bias)
+        tile.bias += panel * s->layer->panel;
     tile.out = (float *)s->to.memory + s->to.first + image * s->to.image + y / by * s->to.row + x / by * s->to.pitch +
                panel * s->layer->panel;
     tile.rows = (int)(s->layer->h - y < WINOGRAD_OUT ? s->layer->h - y : WINOGRAD_OUT);
