@@ -18,6 +18,8 @@ import warnings
 import torch
 from triton.testing import do_bench
 
+from gpu_device import READ, Tensor
+
 warnings.filterwarnings("ignore")
 
 CODES = {"i8": (0, 8), "i16": (0, 16), "i32": (0, 32), "i64": (0, 64), "u8": (1, 8), "f16": (2, 16), "f32": (2, 32),
@@ -85,29 +87,6 @@ BROADCASTS = [
     ("b.three", "ij,j->ij", (1 << 25, 3), (3,), (3,)),
     ("b.small", "ij,j->ij", (1024, 1000), (1000,), (1000,)),
 ]
-
-READ = r"""
-extern "C" __global__ void read(const float4 *x, float *o, size_t n)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x, i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-    float s = 0;
-    for (; i + 3 * step < n; i += 4 * step) {
-        float4 a = __ldcs(x + i), b = __ldcs(x + i + step), c = __ldcs(x + i + 2 * step), d = __ldcs(x + i + 3 * step);
-        s += (a.x + a.y + a.z + a.w) + (b.x + b.y + b.z + b.w) + (c.x + c.y + c.z + c.w) + (d.x + d.y + d.z + d.w);
-    }
-    for (; i < n; i += step)
-        s += x[i].x + x[i].y + x[i].z + x[i].w;
-    if (s == 1234567.0f)
-        *o = s;
-}"""
-
-
-class Tensor(ctypes.Structure):
-    """DLPack's DLTensor."""
-    _fields_ = [("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-                ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64)]
 
 
 def tensor(x):

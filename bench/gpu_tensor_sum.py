@@ -25,25 +25,11 @@ import random
 import struct
 
 from gpu_chart import chart
-from gpu_device import Device, Memory, Plan, TYPES, seconds_of
+from gpu_device import READ, Device, Memory, Plan, TYPES, seconds_of
 
 ROOM = 512 << 20  # bytes that launches take their parts of
 VARIANTS = [("plain", "plain:4:128"), ("single", "single:4:128"), ("recurrence", "recurrence:5:32"),
             ("split", "split:1:128:5")]
-READ = r"""
-extern "C" __global__ void read(const float4 *x, float *o, size_t n)
-{
-    size_t step = (size_t)gridDim.x * blockDim.x, i = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-    float s = 0;
-    for (; i + 3 * step < n; i += 4 * step) {
-        float4 a = __ldcs(x + i), b = __ldcs(x + i + step), c = __ldcs(x + i + 2 * step), d = __ldcs(x + i + 3 * step);
-        s += (a.x + a.y + a.z + a.w) + (b.x + b.y + b.z + b.w) + (c.x + c.y + c.z + c.w) + (d.x + d.y + d.z + d.w);
-    }
-    for (; i < n; i += step)
-        s += x[i].x + x[i].y + x[i].z + x[i].w;
-    if (s == 1234567.0f)
-        *o = s;
-}"""
 
 
 # ---- numbers ----
