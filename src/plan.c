@@ -122,6 +122,8 @@ static const struct solver *choose_freely(const struct mf_plan *plan, const stru
     const struct solver *certified = plan->device->api ? &mf_gpu_log_certified : &mf_solver_log_certified;
     if (flags & MF_ORDER_FREE && !plan->device->api && mf_solver_direct.applicable(plan))
         return &mf_solver_direct;
+    if (flags & MF_ORDER_FREE && plan->device->api && mf_gpu_product_pays(plan))
+        return &mf_gpu_product;
     if (!(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan) &&
         certified->applicable(plan))
         return certified;

@@ -8,7 +8,7 @@ static const char side_name[FACTORS] = {'x', 'y'};
 
 /* ---- loops ---- */
 
-static void emit_loops(const struct factor_loops *loops, struct gpu_text *to)
+void mf_emit_loops(const struct factor_loops *loops, struct gpu_text *to)
 {
     mf_text_append(to, "static inline int list_loops(int list)\n{\n");
     mf_text_add(to, "    return list == 0 ? %d : list == 1 ? %d : %d;\n}\n\n", loops->count[0], loops->count[1],
@@ -169,7 +169,7 @@ void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *
                          const struct gpu_contraction *contraction, struct gpu_text *to)
 {
     const struct reducer *reducer = &problem->program.reducer[0];
-    emit_loops(&contraction->loops, to);
+    mf_emit_loops(&contraction->loops, to);
     mf_text_append(to, mf_text_terms_cl);
     for (int f = 0; f < FACTORS; f++)
         emit_factor(problem, slots, contraction, f, to);

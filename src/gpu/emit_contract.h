@@ -31,6 +31,8 @@ struct gpu_contraction {
  * values of outputs: acc_t, acc_empty, accumulate, acc_join, acc_state. */
 void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *slots,
                          const struct gpu_contraction *contraction, struct gpu_text *to);
+/* Adds the lists of loops alone. */
+void mf_emit_loops(const struct factor_loops *loops, struct gpu_text *to);
 /* Adds kernels/factor.cl for both factors. */
 void mf_emit_factors(const struct problem *problem, const struct gpu_contraction *contraction,
                      const struct contract_tile *tile, struct gpu_text *to);

@@ -1,0 +1,33 @@
+/* What kernels/product.cl moves and multiplies with: inline PTX, for sm_80 and later. Copies of 16 bytes into shared
+ * memory that pass no registers, or zeros there; groups of them, of which the oldest are waited for; and the words of
+ * four 8 x 8 matrices of 16-bit elements (PTX manual, ldmatrix): thread t of a warp gives the address of row t % 8 of
+ * matrix t / 8, and gets of each matrix word t % 4 of row t / 4, or TRANSPOSED the elements 2 (t % 4) and the next of
+ * column t / 4. */
+#define COPY_PIECE(to, from, inside) copy_piece((uint32_t)__cvta_generic_to_shared(to), from, inside)
+#define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define AWAIT(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
+#define LOAD_MATRICES(r, tile, ADDRESS) \
+    load_matrices(r, (uint32_t)__cvta_generic_to_shared((tile) + ADDRESS(THREAD % 32 / 8, THREAD % 8)))
+#define LOAD_TRANSPOSED(r, tile, ADDRESS) \
+    load_transposed(r, (uint32_t)__cvta_generic_to_shared((tile) + ADDRESS(THREAD % 32 / 8, THREAD % 8)))
+
+static inline void copy_piece(uint32_t to, const void *from, int inside)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(inside ? 16 : 0) : "memory");
+}
+
+static inline void load_matrices(uint32_t r[4], uint32_t at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+}
+
+static inline void load_transposed(uint32_t r[4], uint32_t at)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
+}

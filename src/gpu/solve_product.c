@@ -1,0 +1,290 @@
+/* Solver "product" of a GPU: sums of products of two operands on tensor cores (kernels/product.cl), convolutions without
+ * a copied window among them. Its order of adding is the instruction's own, so it runs with MF_ORDER_FREE, or asked for
+ * by name: "product:FORM:ROWS:COLUMNS:PARTS".
+ *
+ *   full   f32 as sums of two numbers of 11 bits: about f32's precision (docs/numerics.md, section 15); the form of
+ *          16-bit floats too, whose products are exact
+ *   tf32   f32 rounded to 11 bits
+ *
+ * ROWS x COLUMNS of a block and PARTS of the terms: 0 for the solver's own choice. */
+#include <stdio.h>
+
+#include "form.h"
+#include "solve_contract.h"
+#include "texts.h"
+
+enum { PIECE_BYTES = 16, TILE_TERM_BYTES = 64, MOST_PARTS = 64, LEAST_ARCHITECTURE = 80 };
+
+/* A block's outputs and warps; stages of shared memory, and blocks that a multiprocessor is to have room for. */
+struct product_tile {
+    int rows, columns, down, right, stages, beside;
+};
+
+static const struct product_tile tiles[] = {
+    {128, 128, 2, 4, 3, 1}, {128, 64, 4, 2, 4, 1}, {64, 64, 2, 2, 4, 3}, {128, 32, 4, 1, 4, 3},
+    {128, 16, 4, 1, 4, 3},  {32, 64, 1, 2, 4, 4},  {64, 32, 2, 1, 4, 4}, {32, 32, 1, 1, 4, 8},
+};
+enum { TILES = sizeof tiles / sizeof *tiles };
+
+/* An element type: the instruction's shape and types, and how a word's element becomes a float where it is emulated. */
+static const struct product_type {
+    enum dtype type;
+    const char *instruction, *emulated;
+} types[] = {
+    {DT_f32, "m16n8k8.row.col.f32.tf32.tf32.f32", "mf_bits_f32(0xffffe000u & (x))"},
+    {DT_f16, "m16n8k16.row.col.f32.f16.f16.f32", "mf_load_f16(x)"},
+    {DT_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", "mf_load_bf16(x)"},
+};
+
+struct product {
+    const struct product_type *type;
+    struct gpu_contraction contraction;
+    int operand[FACTORS], vectors[FACTORS];
+    int64_t rows, columns;
+};
+
+/* ---- which folds ---- */
+
+static const struct product_type *find_type(enum dtype type)
+{
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        if (types[t].type == type)
+            return &types[t];
+    return NULL;
+}
+
+/* Whether pieces of 16 bytes along the factor's fast loop are whole and, where the operand begins so, aligned. */
+static int has_pieces(const struct problem *problem, const struct product *product, int f)
+{
+    const struct nest *nest = &problem->memory;
+    const int64_t *stride = nest->in[product->operand[f]];
+    const int loop = product->contraction.fast_loop[f];
+    const int elements = PIECE_BYTES / mf_dtypes[product->type->type].size;
+    if (stride[loop] != 1 || nest->size[loop] % elements)
+        return 0;
+    for (int l = 0; l < nest->kept + nest->reduced; l++)
+        if (l != loop && nest->size[l] > 1 && stride[l] % elements)
+            return 0;
+    return 1;
+}
+
+static int find_product(const struct mf_plan *plan, struct product *product)
+{
+    const struct problem *problem = &plan->problem;
+    const struct program *program = &problem->program;
+    const struct reducer *reducer = &program->reducer[0];
+    const struct node *nodes = program->map.node;
+    const int architecture = MF_GPU_LIMITS(plan->device->gpu)->architecture;
+    if ((architecture && architecture < LEAST_ARCHITECTURE) || program->reducer_count != 1 ||
+        reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || nodes[reducer->arg[0]].op != OP_mul ||
+        !mf_gpu_contraction_fits(plan, &product->contraction))
+        return 0;
+    for (int f = 0; f < FACTORS; f++) {
+        const struct node *node = &nodes[product->contraction.node[f]];
+        if (node->op != OP_OPERAND)
+            return 0;
+        product->operand[f] = node->index;
+    }
+    product->type = find_type(problem->in_type[product->operand[0]]);
+    if (!product->type || mf_cls_size(reducer->cls) != 4 || !mf_cls_is_float(reducer->cls) ||
+        problem->in_type[product->operand[1]] != product->type->type)
+        return 0;
+    for (int f = 0; f < FACTORS; f++)
+        product->vectors[f] = has_pieces(problem, product, f);
+    product->rows = mf_factors_positions(problem, &product->contraction.loops, 0);
+    product->columns = mf_factors_positions(problem, &product->contraction.loops, 1);
+    return 1;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    struct product product;
+    return find_product(plan, &product);
+}
+
+int mf_gpu_product_pays(const struct mf_plan *plan)
+{
+    enum { FEW = 8, SHORT = 16 };
+    struct product product;
+    return MF_GPU_LIMITS(plan->device->gpu)->architecture && find_product(plan, &product) && product.rows >= FEW &&
+           product.columns >= FEW && plan->problem.reduced_total >= SHORT;
+}
+
+/* ---- forms ---- */
+
+struct product_form {
+    int products;
+    const struct product_tile *tile;
+    int64_t parts;
+};
+
+static int threads_of(const struct product_tile *tile)
+{
+    return tile->down * tile->right * GPU_WARP;
+}
+
+static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct product_tile *tile)
+{
+    const int64_t batch = problem->kept_total / p->rows / p->columns;
+    return batch * ((p->rows + tile->rows - 1) / tile->rows) * ((p->columns + tile->columns - 1) / tile->columns);
+}
+
+static int64_t steps_of(const struct problem *problem, const struct product *p)
+{
+    const int64_t step = TILE_TERM_BYTES / mf_dtypes[p->type->type].size;
+    return (problem->reduced_total + step - 1) / step;
+}
+
+/* Blocks of a tile that run on a multiprocessor at once: as many as its shared memory, and registers of 128 a thread or
+ * what `beside` leaves, have room for. */
+static int64_t room_for(const struct product_tile *tile)
+{
+    enum { SHARED_BYTES = 224 << 10, THREADS_ROOM = 512 };
+    const int shared = SHARED_BYTES / ((tile->rows + tile->columns) * TILE_TERM_BYTES * tile->stages);
+    return mf_clamp(THREADS_ROOM / threads_of(tile), 1, shared);
+}
+
+/* What a tile in so many parts takes, in multiplications of one multiprocessor: steps of the fullest one, each with its
+ * copies; filling the stages; joining the parts. */
+static double cost_of(const struct problem *problem, const struct product *p, const struct product_tile *tile,
+                      int64_t parts, int multiprocessors)
+{
+    const int64_t blocks = blocks_of(problem, p, tile) * parts, each = (blocks + multiprocessors - 1) / multiprocessors;
+    const int64_t steps = (steps_of(problem, p) + parts - 1) / parts, room = room_for(tile);
+    const double outputs = (double)tile->rows * tile->columns;
+    const double step = outputs + 24.0 * (tile->rows + tile->columns) + 512;
+    const double waits = 4096.0 * (double)((each + room - 1) / room) * (double)(steps + 4 * tile->stages) /
+                         (double)(each < room ? 1 : 2);
+    const double work = (double)each * (double)steps * step;
+    return (work > waits ? work : waits) + (parts > 1 ? outputs * 2 * (double)parts + 20000 : 0);
+}
+
+static void choose_form(const struct problem *problem, const struct product *p, int multiprocessors,
+                        struct product_form *form)
+{
+    const int64_t steps = steps_of(problem, p);
+    double least = 0;
+    const struct product_tile *given = form->tile;
+    const int64_t parts_given = form->parts;
+    form->tile = NULL;
+    for (int t = 0; t < TILES; t++)
+        for (int64_t parts = parts_given ? parts_given : 1;
+             parts <= (parts_given ? parts_given : MOST_PARTS) && (parts == 1 || parts_given || parts * 4 <= steps);
+             parts++) {
+            const double cost = cost_of(problem, p, &tiles[t], parts, multiprocessors);
+            if ((given && given != &tiles[t]) || (form->tile && cost >= least))
+                continue;
+            form->tile = &tiles[t];
+            form->parts = parts;
+            least = cost;
+        }
+}
+
+/* FORM[:ROWS[:COLUMNS[:PARTS]]] */
+static mf_status read_form(const char *text, const struct product *product, struct product_form *form)
+{
+    char name[16] = "full";
+    int number[3] = {0, 0, 0};
+    const int is_f32 = product->type->type == DT_f32;
+    int known = !text || mf_gpu_read_form(text, name, number);
+    const int tf32 = !strcmp(name, "tf32");
+    *form = (struct product_form){.products = is_f32 && !tf32 ? 3 : 1, .parts = number[2]};
+    for (int t = 0; t < TILES && number[0]; t++)
+        if (tiles[t].rows == number[0] && tiles[t].columns == number[1])
+            form->tile = &tiles[t];
+    known &= tf32 ? is_f32 : !strcmp(name, "full");
+    if (known && (form->tile || !number[0]) && number[2] <= MOST_PARTS)
+        return MF_OK;
+    return mf_fail(MF_ERROR_ARGUMENT,
+                   "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
+                   ":ROWS:COLUMNS:PARTS, of blocks that are 128 x 128, 128 x 64, 64 x 64, 128 x 32, 128 x 16, 32 x 64, "
+                   "64 x 32 or 32 x 32, and at most %d parts",
+                   text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
+}
+
+/* ---- plans ---- */
+
+static void write_sides(const struct gpu_slots *slots, const struct product *p, const struct product_tile *tile,
+                        struct gpu_text *to)
+{
+    for (int f = 0; f < FACTORS; f++) {
+        const int slot = slots->of[p->operand[f]];
+        mf_text_add(to,
+                    "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define VECTORS %d\n"
+                    "#define ELEMENTS in%d\n#define PLACE i%d\n",
+                    f ? 'y' : 'x', f, f ? tile->columns : tile->rows, p->contraction.along_terms[f], p->vectors[f],
+                    slot, slot);
+        mf_text_append(to, mf_text_product_side_cl);
+    }
+}
+
+static void write_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form,
+                        struct gpu_choice *choice)
+{
+    const int is_cuda = MF_GPU_LIMITS(plan->device->gpu)->dlpack == 2, item = mf_dtypes[p->type->type].size;
+    const struct product_tile *tile = form->tile;
+    struct gpu_slots slots;
+    mf_emit_slots(&plan->problem, &slots);
+    mf_text_add(&choice->macros,
+                "#define ROWS %d\n#define COLUMNS %d\n#define WARPS_DOWN %d\n#define WARPS_RIGHT %d\n"
+                "#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define IN_TREE 0\n"
+                "#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
+                "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
+                tile->rows, tile->columns, tile->down, tile->right, tile->stages, item, form->products,
+                p->type->instruction, p->type->emulated, 8 * item);
+    mf_emit_loops(&p->contraction.loops, &choice->functions);
+    mf_text_append(&choice->functions, mf_text_terms_cl);
+    mf_text_append(&choice->functions, is_cuda ? mf_text_tensor_mma_cu : mf_text_tensor_mma_cl);
+    mf_text_append(&choice->functions, is_cuda ? mf_text_product_mma_cu : mf_text_product_mma_cl);
+    mf_text_append(&choice->functions, mf_text_product_sizes_cl);
+    write_sides(&slots, p, tile, &choice->functions);
+}
+
+static void place_parts(const struct problem *problem, const struct product *p, const struct product_form *form,
+                        struct gpu_choice *choice)
+{
+    const struct product_tile *tile = form->tile;
+    const int64_t step = TILE_TERM_BYTES / mf_dtypes[p->type->type].size, steps = steps_of(problem, p);
+    const int64_t each = (steps + form->parts - 1) / form->parts, parts = (steps + each - 1) / each;
+    const int64_t blocks = blocks_of(problem, p, tile), sums = blocks * parts * tile->rows * tile->columns;
+    choice->own[0] = (p->rows + tile->rows - 1) / tile->rows;
+    choice->own[1] = (p->columns + tile->columns - 1) / tile->columns;
+    choice->own[2] = parts;
+    choice->own[3] = each * step;
+    choice->own[4] = sums * (int64_t)sizeof(float);
+    choice->own[7] = p->rows * ((int64_t)1 << 32) + p->columns;
+    choice->blocks = blocks * parts;
+    if (parts > 1)
+        choice->workspace_bytes = choice->own[4] + blocks * (int64_t)sizeof(uint32_t);
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    struct product product = {0};
+    struct product_form form;
+    find_product(plan, &product);
+    MF_TRY(read_form(plan->form, &product, &form));
+    plan->form = NULL;
+    choose_form(&plan->problem, &product, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, &form);
+    struct gpu_choice choice = {.kernel = mf_text_product_cl,
+                                .threads = threads_of(form.tile),
+                                .vector = PIECE_BYTES / mf_dtypes[product.type->type].size,
+                                .flat = 1,
+                                .beside = form.tile->beside};
+    place_parts(&plan->problem, &product, &form, &choice);
+    write_texts(plan, &product, &form, &choice);
+    snprintf(choice.text, sizeof choice.text, "%lld x %lld outputs, %d x %d a block, %lld part%s of the terms, %s",
+             (long long)product.rows, (long long)product.columns, form.tile->rows, form.tile->columns,
+             (long long)choice.own[2], choice.own[2] == 1 ? "" : "s",
+             product.type->type != DT_f32 ? mf_dtypes[product.type->type].name
+             : form.products == 3         ? "f32 as three products of 11 bits"
+                                          : "f32 rounded to 11 bits");
+    return mf_gpu_make(plan, &choice);
+}
+
+const struct solver mf_gpu_product = {
+    "product",      "sums of products of two operands on tensor cores, in any order",
+    applicable,     make,
+    mf_gpu_execute, mf_gpu_print,
+    mf_gpu_forget,
+};
