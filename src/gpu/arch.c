@@ -47,6 +47,7 @@ static mf_status arch_open(int number, struct gpu **result)
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = 48 << 10;
+    limits->shared_most = (number == 80 ? 163 : number < 90 ? 99 : number < 120 ? 227 : 99) << 10;
     limits->parameters = MF_CUDA_PARAMETERS;
     *result = gpu;
     return MF_OK;

@@ -37,10 +37,17 @@ enum { /* CU_DEVICE_ATTRIBUTE_... */
        MULTIPROCESSOR_COUNT = 16,
        MAX_THREADS_PER_MULTIPROCESSOR = 39,
        COMPUTE_CAPABILITY_MAJOR = 75,
-       COMPUTE_CAPABILITY_MINOR = 76
+       COMPUTE_CAPABILITY_MINOR = 76,
+       MAX_SHARED_MEMORY_PER_BLOCK_OPTIN = 97
 };
 /* CU_FUNC_ATTRIBUTE_... */
-enum { FUNCTION_MAX_THREADS_PER_BLOCK = 0, FUNCTION_LOCAL_BYTES = 3, FUNCTION_REGISTERS = 4 };
+enum {
+    FUNCTION_MAX_THREADS_PER_BLOCK = 0,
+    FUNCTION_SHARED_BYTES = 1,
+    FUNCTION_LOCAL_BYTES = 3,
+    FUNCTION_REGISTERS = 4,
+    FUNCTION_MAX_DYNAMIC_SHARED_BYTES = 8
+};
 enum { POINTER_MEMORY_TYPE = 2, POINTER_IS_MANAGED = 8, POINTER_DEVICE_ORDINAL = 9, MEMORY_TYPE_DEVICE = 2 };
 enum { OLDEST_DRIVER = 11020 };
 
@@ -192,13 +199,14 @@ static mf_status find_device(int number, struct gpu *gpu)
 static mf_status find_limits(struct gpu *gpu)
 {
     struct gpu_limits *limits = &gpu->common.limits;
-    int shared = 0, major = 0, minor = 0;
+    int shared = 0, shared_most = 0, major = 0, minor = 0;
     const struct {
         CUdevice_attribute attribute;
         int *value;
     } wanted[] = {{MULTIPROCESSOR_COUNT, &limits->multiprocessors},
                   {MAX_THREADS_PER_MULTIPROCESSOR, &limits->threads},
                   {MAX_SHARED_MEMORY_PER_BLOCK, &shared},
+                  {MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &shared_most},
                   {COMPUTE_CAPABILITY_MAJOR, &major},
                   {COMPUTE_CAPABILITY_MINOR, &minor}};
     snprintf(limits->name, sizeof limits->name, "CUDA device %d", gpu->device);
@@ -216,6 +224,7 @@ static mf_status find_limits(struct gpu *gpu)
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = shared;
+    limits->shared_most = shared_most > shared ? shared_most : shared;
     limits->parameters = MF_CUDA_PARAMETERS;
     return MF_OK;
 }
@@ -248,9 +257,19 @@ static mf_status open_device(int number, struct gpu **opened)
 
 /* ---- Kernels ---- */
 
+/* A kernel may have all shared memory that it does not have already. Where it may not, its launch fails. */
+static CUresult allow_shared(const struct gpu_limits *limits, const struct gpu_kernel *kernel)
+{
+    int own = 0;
+    CUresult result = cuda.FuncGetAttribute(&own, FUNCTION_SHARED_BYTES, kernel->function);
+    return result ? result
+                  : cuda.FuncSetAttribute(kernel->function, FUNCTION_MAX_DYNAMIC_SHARED_BYTES,
+                                          (int)limits->shared_most - own);
+}
+
 /* In the context. Asking for an attribute makes a driver that loads lazily load now: it could not while a stream is
  * captured. */
-static CUresult load_kernel(const char *binary, struct gpu_kernel *kernel)
+static CUresult load_kernel(const struct gpu_limits *limits, const char *binary, struct gpu_kernel *kernel)
 {
     CUresult result = cuda.ModuleLoadData(&kernel->module, binary);
     if (result)
@@ -262,6 +281,8 @@ static CUresult load_kernel(const char *binary, struct gpu_kernel *kernel)
         result = cuda.FuncGetAttribute(&kernel->usage.registers, FUNCTION_REGISTERS, kernel->function);
     if (!result)
         result = cuda.FuncGetAttribute(&kernel->usage.stack, FUNCTION_LOCAL_BYTES, kernel->function);
+    if (!result)
+        result = allow_shared(limits, kernel);
     if (result)
         cuda.ModuleUnload(kernel->module);
     return result;
@@ -302,7 +323,7 @@ static mf_status compile_and_load(const struct gpu *gpu, const char *whole, int 
     MF_TRY(mf_nvrtc_compile(whole, gpu->common.limits.architecture, again ? &usage : NULL, &binary, &size));
     mf_status status = enter(gpu);
     if (!status) {
-        *result = load_kernel(binary, kernel);
+        *result = load_kernel(&gpu->common.limits, binary, kernel);
         if (*result)
             status = load_failed(gpu, *result, size);
         leave();
@@ -363,7 +384,7 @@ static mf_status launch(struct gpu *gpu, const struct gpu_launch *launch, void *
     }
     MF_TRY(enter(gpu));
     CUresult result = cuda.LaunchKernel(kernel->function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1,
-                                        1, 0, stream, values, NULL);
+                                        1, (unsigned)launch->shared, stream, values, NULL);
     leave();
     return result ? failed(gpu, result, "a kernel's launch") : MF_OK;
 }

@@ -21,8 +21,9 @@ struct gpu_limits {
     int dlpack;       /* DLPack's device type of its memory: 2 CUDA, 4 OpenCL */
     int architecture; /* of CUDA: 90 for sm_90; else 0 */
     int has_f64;
-    int64_t shared;     /* bytes of shared (local) memory of a block */
-    int64_t parameters; /* bytes of arguments that a kernel can take */
+    int64_t shared;      /* bytes of shared (local) memory of a block, */
+    int64_t shared_most; /* and with what its launch asks for (gpu_launch.shared) */
+    int64_t parameters;  /* bytes of arguments that a kernel can take */
 };
 
 /* One argument of a kernel: size bytes at value, or, with size 0, device memory. */
@@ -42,6 +43,7 @@ struct gpu_launch {
     int threads;    /* of one block */
     int argument_count;
     const struct gpu_argument *arguments;
+    int64_t shared; /* bytes of LAUNCH_SHARED memory; 0: none */
 };
 
 struct gpu_api {

@@ -18,7 +18,7 @@ struct gpu_plan {
     struct gpu_slots slots;
     void *workspace, *shape_memory; /* shape_memory: where the shape does not fit among the arguments */
     int threads, vector, vector_loop, flat, shape_words;
-    int64_t blocks;
+    int64_t blocks, shared;
     char text[256];
     int64_t shape[GPU_SHAPE_WORDS];
 };
@@ -213,6 +213,7 @@ static mf_status fill(struct mf_plan *plan, struct gpu_choice *choice, struct gp
         gpu->vector_loop = choice->vector_loop;
         gpu->flat = choice->flat;
         gpu->blocks = choice->blocks;
+        gpu->shared = choice->shared;
         memcpy(gpu->text, choice->text, sizeof gpu->text);
         status = make(plan, choice, gpu);
     }
@@ -359,7 +360,7 @@ static mf_status launch(const struct mf_plan *plan, const struct gpu_plan *gpu, 
     arguments[n++] = gpu->shape_memory ? (struct gpu_argument){gpu->shape_memory, 0}
                                        : (struct gpu_argument){gpu->shape, 8 * (size_t)gpu->shape_words};
     arguments[n++] = (struct gpu_argument){first->workspace, 0};
-    struct gpu_launch work = {gpu->kernel, gpu->blocks, gpu->threads, n, arguments};
+    struct gpu_launch work = {gpu->kernel, gpu->blocks, gpu->threads, n, arguments, gpu->shared};
     return plan->device->api->launch(plan->device->gpu, &work, pointers->stream);
 }
 

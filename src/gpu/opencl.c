@@ -261,7 +261,7 @@ static void find_limits(struct gpu *gpu)
     limits->threads = (int)device_number(gpu->device, DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
     limits->dlpack = 4;
     limits->has_f64 = device_number(gpu->device, DEVICE_DOUBLE_FP_CONFIG, sizeof(cl_ulong)) != 0;
-    limits->shared = (int64_t)device_number(gpu->device, DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
+    limits->shared = limits->shared_most = (int64_t)device_number(gpu->device, DEVICE_LOCAL_MEM_SIZE, sizeof(cl_ulong));
     limits->parameters =
         (int64_t)device_number(gpu->device, DEVICE_MAX_PARAMETER_SIZE, sizeof(size_t)) - PARAMETERS_KEPT;
 }

@@ -68,6 +68,7 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define GLOBAL __global
 #define SHARED __local
 #define SHARED_POINTER __local
+#define LAUNCH_SHARED(type, name, count) __local type name[count]
 #define CONSTANT __constant const
 #define ALIGNED(n) __attribute__((aligned(n)))
 #define THREAD ((int)get_local_id(0))

@@ -131,6 +131,7 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define GLOBAL
 #define SHARED __shared__
 #define SHARED_POINTER
+#define LAUNCH_SHARED(type, name, count) extern __shared__ type name[] /* as much as the launch says */
 #define CONSTANT __constant__ const
 #define ALIGNED(n) __align__(n)
 #define THREAD ((int)threadIdx.x)

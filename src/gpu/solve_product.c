@@ -13,16 +13,16 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { PIECE_BYTES = 16, TILE_TERM_BYTES = 64, MOST_PARTS = 64, LEAST_ARCHITECTURE = 80 };
+enum { PIECE_BYTES = 16, TILE_TERM_BYTES = 64, MOST_PARTS = 64, MOST_OUTPUTS = 32, LEAST_ARCHITECTURE = 80 };
 
-/* A block's outputs and warps; stages of shared memory, and blocks that a multiprocessor is to have room for. */
-struct product_tile {
-    int rows, columns, down, right, stages, beside;
-};
-
-static const struct product_tile tiles[] = {
-    {128, 128, 2, 4, 3, 1}, {128, 64, 4, 2, 4, 1}, {64, 64, 2, 2, 4, 3}, {128, 32, 4, 1, 4, 3},
-    {128, 16, 4, 1, 4, 3},  {32, 64, 1, 2, 4, 4},  {64, 32, 2, 1, 4, 4}, {32, 32, 1, 1, 4, 8},
+/* A block's outputs and warps; stages of shared memory; blocks that a multiprocessor is to have room for, with one
+ * product of factors and with three. */
+static const struct product_tile {
+    int rows, columns, down, right, stages, beside[2];
+} tiles[] = {
+    {192, 128, 4, 2, 4, {1, 1}}, {128, 128, 2, 4, 4, {1, 1}}, {192, 64, 4, 2, 5, {2, 1}}, {128, 64, 4, 2, 6, {2, 1}},
+    {64, 64, 2, 2, 7, {4, 3}},   {128, 32, 4, 1, 6, {4, 3}},  {128, 16, 4, 1, 6, {4, 3}}, {32, 64, 1, 2, 8, {4, 4}},
+    {64, 32, 2, 1, 8, {4, 4}},   {32, 32, 1, 1, 8, {8, 8}},
 };
 enum { TILES = sizeof tiles / sizeof *tiles };
 
@@ -113,7 +113,7 @@ int mf_gpu_product_pays(const struct mf_plan *plan)
 /* ---- forms ---- */
 
 struct product_form {
-    int products;
+    int products, stages;
     const struct product_tile *tile;
     int64_t parts;
 };
@@ -121,6 +121,11 @@ struct product_form {
 static int threads_of(const struct product_tile *tile)
 {
     return tile->down * tile->right * GPU_WARP;
+}
+
+static int outputs_of_thread(const struct product_tile *tile)
+{
+    return tile->rows * tile->columns / threads_of(tile);
 }
 
 static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct product_tile *tile)
@@ -172,12 +177,21 @@ static void choose_form(const struct problem *problem, const struct product *p, 
              parts <= (parts_given ? parts_given : MOST_PARTS) && (parts == 1 || parts_given || parts * 4 <= steps);
              parts++) {
             const double cost = cost_of(problem, p, &tiles[t], parts, multiprocessors);
-            if ((given && given != &tiles[t]) || (form->tile && cost >= least))
+            const int too_many = form->products > 1 && outputs_of_thread(&tiles[t]) > MOST_OUTPUTS; /* for registers */
+            if ((given ? given != &tiles[t] : too_many) || (form->tile && cost >= least))
                 continue;
             form->tile = &tiles[t];
             form->parts = parts;
             least = cost;
         }
+}
+
+/* As many stages as the tile has, or there is shared memory for; what an emulated instruction takes is left. */
+static int stages_of(const struct product_tile *tile, const struct gpu_limits *limits)
+{
+    enum { LEFT = 10 << 10 };
+    const int64_t bytes = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES;
+    return mf_clamp((limits->shared_most - LEFT) / bytes, 2, tile->stages);
 }
 
 /* FORM[:ROWS[:COLUMNS[:PARTS]]] */
@@ -195,11 +209,12 @@ static mf_status read_form(const char *text, const struct product *product, stru
     known &= tf32 ? is_f32 : !strcmp(name, "full");
     if (known && (form->tile || !number[0]) && number[2] <= MOST_PARTS)
         return MF_OK;
-    return mf_fail(MF_ERROR_ARGUMENT,
-                   "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
-                   ":ROWS:COLUMNS:PARTS, of blocks that are 128 x 128, 128 x 64, 64 x 64, 128 x 32, 128 x 16, 32 x 64, "
-                   "64 x 32 or 32 x 32, and at most %d parts",
-                   text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
+    return mf_fail(
+        MF_ERROR_ARGUMENT,
+        "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
+        ":ROWS:COLUMNS:PARTS, of blocks that are 192 or 128 x 128, 192, 128, 64 or 32 x 64, 128, 64 or 32 x 32, "
+        "or 128 x 16, and at most %d parts",
+        text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
 }
 
 /* ---- plans ---- */
@@ -209,13 +224,27 @@ static void write_sides(const struct gpu_slots *slots, const struct product *p, 
 {
     for (int f = 0; f < FACTORS; f++) {
         const int slot = slots->of[p->operand[f]];
-        mf_text_add(to,
-                    "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define VECTORS %d\n"
-                    "#define ELEMENTS in%d\n#define PLACE i%d\n",
-                    f ? 'y' : 'x', f, f ? tile->columns : tile->rows, p->contraction.along_terms[f], p->vectors[f],
-                    slot, slot);
+        mf_text_add(
+            to,
+            "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define VECTORS %d\n"
+            "#define ELEMENTS in%d\n#define PLACE i%d\n",
+            f ? 'y' : 'x', f, f ? tile->columns : tile->rows, p->contraction.along_terms[f], p->vectors[f], slot, slot);
         mf_text_append(to, mf_text_product_side_cl);
     }
+}
+
+/* Whether every tile of terms lies in one run of the innermost reduced loop. */
+static int has_even_steps(const struct problem *problem, const struct product *p)
+{
+    const struct nest *nest = &problem->memory;
+    return nest->size[nest->kept + nest->reduced - 1] % (TILE_TERM_BYTES / mf_dtypes[p->type->type].size) == 0;
+}
+
+/* Whether outputs come in whole groups along the innermost loop of the columns. */
+static int has_even_columns(const struct problem *problem, const struct product *p)
+{
+    const int last = p->contraction.loops.loop[COLUMN_FACTOR][p->contraction.loops.count[COLUMN_FACTOR] - 1];
+    return problem->memory.size[last] % (PIECE_BYTES / mf_dtypes[p->type->type].size) == 0;
 }
 
 static void write_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form,
@@ -225,13 +254,18 @@ static void write_texts(const struct mf_plan *plan, const struct product *p, con
     const struct product_tile *tile = form->tile;
     struct gpu_slots slots;
     mf_emit_slots(&plan->problem, &slots);
+    const int x = slots.of[p->operand[0]], y = slots.of[p->operand[1]];
     mf_text_add(&choice->macros,
                 "#define ROWS %d\n#define COLUMNS %d\n#define WARPS_DOWN %d\n#define WARPS_RIGHT %d\n"
-                "#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define IN_TREE 0\n"
+                "#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define IN_TREE 0\n#define EVEN_STEPS %d\n"
+                "#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
+                "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
                 "#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
                 "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
-                tile->rows, tile->columns, tile->down, tile->right, tile->stages, item, form->products,
-                p->type->instruction, p->type->emulated, 8 * item);
+                tile->rows, tile->columns, tile->down, tile->right, form->stages, item, form->products,
+                has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p),
+                p->contraction.loops.loop[1][p->contraction.loops.count[1] - 1], x, y, x, y, p->type->instruction,
+                p->type->emulated, 8 * item);
     mf_emit_loops(&p->contraction.loops, &choice->functions);
     mf_text_append(&choice->functions, mf_text_terms_cl);
     mf_text_append(&choice->functions, is_cuda ? mf_text_tensor_mma_cu : mf_text_tensor_mma_cl);
@@ -266,11 +300,14 @@ static mf_status make(struct mf_plan *plan)
     MF_TRY(read_form(plan->form, &product, &form));
     plan->form = NULL;
     choose_form(&plan->problem, &product, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, &form);
+    form.stages = stages_of(form.tile, MF_GPU_LIMITS(plan->device->gpu));
     struct gpu_choice choice = {.kernel = mf_text_product_cl,
+                                .shared =
+                                    (int64_t)(form.tile->rows + form.tile->columns) * TILE_TERM_BYTES * form.stages,
                                 .threads = threads_of(form.tile),
                                 .vector = PIECE_BYTES / mf_dtypes[product.type->type].size,
                                 .flat = 1,
-                                .beside = form.tile->beside};
+                                .beside = form.tile->beside[form.products > 1]};
     place_parts(&plan->problem, &product, &form, &choice);
     write_texts(plan, &product, &form, &choice);
     snprintf(choice.text, sizeof choice.text, "%lld x %lld outputs, %d x %d a block, %lld part%s of the terms, %s",

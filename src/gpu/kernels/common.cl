@@ -280,8 +280,8 @@ static inline struct raw one_of_vector(struct raws v, int i)
 }
 #endif
 
-/* Computes and stores the output there of these states; count elements took part, unless the state says how many. */
-static inline void finish_at(struct tensors t, struct target at, struct state s, int64_t count)
+/* The outputs there of these states; count elements took part, unless the state says how many. */
+static inline struct results results_at(struct tensors t, struct target at, struct state s, int64_t count)
 {
     struct raw_finish r;
 #define X(s) r.x##s = t.in##s[at.f##s];
@@ -291,7 +291,13 @@ static inline void finish_at(struct tensors t, struct target at, struct state s,
 #if HAS_COUNT
     count = s.n;
 #endif
-    struct results y = finish(s, count, r);
+    return finish(s, count, r);
+}
+
+/* Computes and stores them. */
+static inline void finish_at(struct tensors t, struct target at, struct state s, int64_t count)
+{
+    struct results y = results_at(t, at, s, count);
 #define X(k) t.out##k[at.o##k] = y.y##k;
     FOR_OUTPUTS(X)
 #undef X

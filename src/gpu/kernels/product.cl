@@ -4,9 +4,12 @@
  *
  * f32: THREE products of numbers of 11 bits, each factor being the sum of two such (Ootomo and Yokota, Recovering single
  * precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance, sections 3 and 4): x y =
- * xh yh + (xh yl + xl yh), what is left out is below 2^-22 of it. As the instruction truncates its sums, those of a
- * tile are rounded to nearest into the block's. The small products stay apart until then: where the great one is not
- * finite they do not count (inf 0 would be one of them). Else ONE product of factors rounded to 11 bits.
+ * xh yh + (xh yl + xl yh), what is left out is below 2^-22 of it. As the instruction truncates its sums, those of the
+ * great products of a tile are rounded to nearest into the block's. Sums of the small ones stay apart to the end: where
+ * the great one is not finite they do not count (inf 0 would be one of them). Else ONE product of factors rounded to 11
+ * bits.
+ *
+ * EVEN_STEPS: whole tiles of terms lie in one run of the innermost reduced loop, so copies move on by a distance.
  *
  * p[0], p[1]: blocks along rows and columns; p[2]: parts of the terms, a block each; p[3]: terms of a part; p[4]: bytes
  * of the parts' sums in the workspace, before their counters; p[7]: rows * 2^32 + columns.
@@ -26,149 +29,268 @@ static inline uint32_t split_off(uint32_t *x)
     return mf_f32_bits(rest);
 }
 
-/* Adds the products of one tile to the warp's sums. */
-static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
-                                 sum_t sum[DOWN][RIGHT][4])
+#define EVERY_SUM                                \
+    UNROLL                                       \
+    for (int i = 0; i < DOWN; i++)               \
+        UNROLL                                   \
+        for (int j = 0; j < RIGHT; j++)          \
+            UNROLL                               \
+            for (int e = 0; e < 4; e++)
+
+/* A warp's words of both factors, of one step of the instruction. */
+struct words {
+    uint32_t x[DOWN][4], y[RIGHT / 2][4];
+};
+
+static inline void take_words(SHARED_POINTER const char *tile, int down, int right, int depth, struct words *w)
 {
+    UNROLL
+    for (int i = 0; i < DOWN; i++)
+        take_x(tile, down + 16 * i, depth, 1, w->x[i]);
+    UNROLL
+    for (int j = 0; j < RIGHT / 2; j++)
+        take_y(tile + X_BYTES, right + 16 * j, depth, 0, w->y[j]);
+}
+
+/* c (fresh: nothing) and the products of 16 rows and 8 columns. */
+static inline void multiply_words(MMA_TYPE mma, sum_t c[4], const uint32_t x[4], const uint32_t y[2], int fresh)
+{
+    if (fresh)
+        MMA_NEW(mma, c, x[0], x[1], x[2], x[3], y[0], y[1]);
+    else
+        MMA(mma, c, x[0], x[1], x[2], x[3], y[0], y[1]);
+}
+
 #if PRODUCTS == 3
-    sum_t great[DOWN][RIGHT][4], small[DOWN][RIGHT][4];
-    UNROLL for (int i = 0; i < DOWN; i++)
-        UNROLL for (int j = 0; j < RIGHT; j++)
-            UNROLL for (int e = 0; e < 4; e++) great[i][j][e] = small[i][j][e] = 0;
-#endif
+enum { SMALL = RIGHT };
+/* Adds the products of one tile to the warp's sums: the great ones, and behind them the small ones. */
+static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
+                                 sum_t sum[DOWN][2 * RIGHT][4])
+{
+    sum_t great[DOWN][RIGHT][4];
     UNROLL
     for (int depth = 0; depth < DEPTHS; depth++) {
-        uint32_t x[DOWN][4], y[RIGHT / 2][4];
-        UNROLL for (int i = 0; i < DOWN; i++) take_x(tile, down + 16 * i, depth, 1, x[i]);
-        UNROLL for (int j = 0; j < RIGHT / 2; j++) take_y(tile + X_BYTES, right + 16 * j, depth, 0, y[j]);
-#if PRODUCTS == 3
-        uint32_t x_rest[DOWN][4], y_rest[RIGHT / 2][4];
-        UNROLL for (int i = 0; i < DOWN; i++)
-            UNROLL for (int e = 0; e < 4; e++) x_rest[i][e] = split_off(&x[i][e]);
-        UNROLL for (int j = 0; j < RIGHT / 2; j++)
-            UNROLL for (int e = 0; e < 4; e++) y_rest[j][e] = split_off(&y[j][e]);
-#elif ITEM == 4
-        UNROLL for (int i = 0; i < DOWN; i++)
-            UNROLL for (int e = 0; e < 4; e++) x[i][e] = nearest_11_bits(x[i][e]);
-        UNROLL for (int j = 0; j < RIGHT / 2; j++)
-            UNROLL for (int e = 0; e < 4; e++) y[j][e] = nearest_11_bits(y[j][e]);
-#endif
+        struct words w, rest;
+        take_words(tile, down, right, depth, &w);
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            UNROLL for (int i = 0; i < DOWN; i++) rest.x[i][e] = split_off(&w.x[i][e]);
+            UNROLL for (int j = 0; j < RIGHT / 2; j++) rest.y[j][e] = split_off(&w.y[j][e]);
+        }
         UNROLL
         for (int i = 0; i < DOWN; i++)
             UNROLL
             for (int j = 0; j < RIGHT; j++) {
-                const int h = j % 2 * 2;
-#if PRODUCTS == 3
-                MMA(mma, small[i][j], x_rest[i][0], x_rest[i][1], x_rest[i][2], x_rest[i][3], y[j / 2][h],
-                    y[j / 2][h + 1]);
-                MMA(mma, small[i][j], x[i][0], x[i][1], x[i][2], x[i][3], y_rest[j / 2][h], y_rest[j / 2][h + 1]);
-                MMA(mma, great[i][j], x[i][0], x[i][1], x[i][2], x[i][3], y[j / 2][h], y[j / 2][h + 1]);
-#else
-                MMA(mma, sum[i][j], x[i][0], x[i][1], x[i][2], x[i][3], y[j / 2][h], y[j / 2][h + 1]);
-#endif
+                multiply_words(mma, great[i][j], w.x[i], w.y[j / 2] + j % 2 * 2, !depth);
+                multiply_words(mma, sum[i][SMALL + j], rest.x[i], w.y[j / 2] + j % 2 * 2, 0);
+                multiply_words(mma, sum[i][SMALL + j], w.x[i], rest.y[j / 2] + j % 2 * 2, 0);
             }
     }
-#if PRODUCTS == 3
-    UNROLL for (int i = 0; i < DOWN; i++)
-        UNROLL for (int j = 0; j < RIGHT; j++)
-            UNROLL for (int e = 0; e < 4; e++) {
-        const float g = great[i][j][e];
-        sum[i][j][e] += g - g == 0 ? g + small[i][j][e] : g;
+    EVERY_SUM sum[i][j][e] += great[i][j][e];
+}
+
+static inline void add_small(sum_t sum[DOWN][2 * RIGHT][4])
+{
+    EVERY_SUM sum[i][j][e] += sum[i][j][e] - sum[i][j][e] == 0 ? sum[i][SMALL + j][e] : 0;
+}
+#else
+enum { SMALL = 0 };
+static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
+                                 sum_t sum[DOWN][RIGHT][4])
+{
+    UNROLL
+    for (int depth = 0; depth < DEPTHS; depth++) {
+        struct words w;
+        take_words(tile, down, right, depth, &w);
+#if ITEM == 4
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            UNROLL for (int i = 0; i < DOWN; i++) w.x[i][e] = nearest_11_bits(w.x[i][e]);
+            UNROLL for (int j = 0; j < RIGHT / 2; j++) w.y[j][e] = nearest_11_bits(w.y[j][e]);
+        }
+#endif
+        UNROLL
+        for (int i = 0; i < DOWN; i++)
+            UNROLL
+            for (int j = 0; j < RIGHT; j++)
+                multiply_words(mma, sum[i][j], w.x[i], w.y[j / 2] + j % 2 * 2, 0);
     }
+}
+
+static inline void add_small(sum_t sum[DOWN][RIGHT][4]) { (void)sum; }
+#endif
+
+/* The parts' sums, added in their order. */
+static inline void join_parts(GLOBAL const float *parts, int64_t count, sum_t sum[DOWN][SMALL + RIGHT][4])
+{
+    for (int64_t p = 0; p < count; p++)
+        EVERY_SUM
+        {
+            const float there = FRESH(parts[p * (ROWS * COLUMNS) + ((i * RIGHT + j) * 4 + e) * THREADS + THREAD]);
+            sum[i][j][e] = p ? sum[i][j][e] + there : there;
+        }
+}
+
+/* Where a block's outputs begin, and its terms. */
+struct corner {
+    int64_t batch, row, column, rows, columns;
+    int first, end;
+};
+
+/* A group of outputs beside each other, in one store where they are neighbours in memory; `count` of them exist. */
+static inline void store_group(struct tensors T, shape_ptr S, struct target left, int64_t column, int64_t count,
+                               SHARED_POINTER const float *sums)
+{
+    struct results y[VECTOR];
+    struct target first = sum_of_targets(left, move_target(S, no_target(), column, 1));
+    UNROLL
+    for (int j = 0; j < VECTOR; j++) {
+        struct state s;
+        struct target at = first;
+        if (j >= count)
+            continue;
+        s.r0 = sums[j];
+#if EVEN_COLUMNS
+#define X(s) at.f##s += j * in_stride(S, s, COLUMN_LOOP);
+        FOR_FINISH_INPUTS(X)
+#undef X
+#else
+        at = sum_of_targets(left, move_target(S, no_target(), column + j, 1));
+#endif
+        y[j] = results_at(T, at, s, S->reduced_total);
+#if !EVEN_COLUMNS
+#define X(k) T.out##k[at.o##k] = y[j].y##k;
+        FOR_OUTPUTS(X)
+#undef X
+#endif
+    }
+#if EVEN_COLUMNS
+#define X(k)                                                                                                   \
+    if (out_stride(S, k, COLUMN_LOOP) == 1 &&                                                                  \
+        (uint64_t)(T.out##k + first.o##k) % (sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16) == 0) { \
+        struct out##k##_vector v;                                                                              \
+        UNROLL for (int j = 0; j < VECTOR; j++) v.v[j] = y[j].y##k;                                            \
+        *(GLOBAL struct out##k##_vector *)(T.out##k + first.o##k) = v;                                         \
+    } else                                                                                                     \
+        UNROLL for (int j = 0; j < VECTOR; j++)                                                                \
+            T.out##k[first.o##k + j * out_stride(S, k, COLUMN_LOOP)] = y[j].y##k;
+    FOR_OUTPUTS(X)
+#undef X
 #endif
 }
 
-/* Number e of a thread's sums, as all parts have it, added in their order. */
-static inline void join_parts(GLOBAL const float *parts, int64_t count, sum_t sum[DOWN][RIGHT][4])
+/* Stores the block's sums, 16 rows of every warp at a time, which are exchanged in shared memory so that threads beside
+ * each other have groups of columns beside each other. Rows there are 8 floats longer: for the banks. */
+static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles,
+                              sum_t sum[DOWN][SMALL + RIGHT][4])
 {
-    for (int64_t p = 0; p < count; p++) {
-        UNROLL for (int i = 0; i < DOWN; i++)
-            UNROLL for (int j = 0; j < RIGHT; j++)
-                UNROLL for (int e = 0; e < 4; e++) {
-            const float there = FRESH(parts[p * (ROWS * COLUMNS) + ((i * RIGHT + j) * 4 + e) * THREADS + THREAD]);
-            sum[i][j][e] = p ? sum[i][j][e] + there : there;
+    enum { PITCH = COLUMNS + 8, GROUPS = COLUMNS / VECTOR };
+    SHARED_POINTER float *const slice = (SHARED_POINTER float *)tiles;
+    const int warp = THREAD / WARP, lane = THREAD % WARP, column = THREAD % GROUPS * VECTOR;
+    SHARED_POINTER float *const mine = slice + (warp / WARPS_RIGHT * 16 + lane / 4) * PITCH +
+                                       warp % WARPS_RIGHT * WARP_COLUMNS + lane % 4 * 2;
+    const struct target origin = move_target(S, no_target(), at.batch, 2);
+    UNROLL
+    for (int i = 0; i < DOWN; i++) {
+        BARRIER();
+        UNROLL for (int j = 0; j < RIGHT; j++)
+            UNROLL for (int e = 0; e < 4; e++) mine[e / 2 * 8 * PITCH + j * 8 + e % 2] = sum[i][j][e];
+        BARRIER();
+        NO_UNROLL
+        for (int r = THREAD / GROUPS; r < 16 * WARPS_DOWN; r += THREADS / GROUPS) {
+            const int64_t m = at.row + r / 16 * WARP_ROWS + 16 * i + r % 16, n = at.column + column;
+            if (m < at.rows && n < at.columns)
+                store_group(T, S, move_target(S, origin, m, 0), n, at.columns - n, slice + r * PITCH + column);
         }
     }
 }
 
-static inline void store_sums(struct tensors T, shape_ptr S, int64_t batch, int64_t row, int64_t column,
-                              sum_t sum[DOWN][RIGHT][4])
+/* How far the factors' elements of the tile after the one at t are from its own. fast: t's place in the innermost
+ * reduced loop. */
+struct step {
+    int64_t x, y;
+};
+
+static inline struct step step_from(shape_ptr S, int t, int end, int *fast)
 {
-    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
-    const struct target origin = move_target(S, no_target(), batch, 2);
-    struct target above[RIGHT][2];
-    UNROLL for (int j = 0; j < RIGHT; j++)
-        UNROLL for (int e = 0; e < 2; e++) {
-        const int64_t n = column + 8 * j + THREAD % 4 * 2 + e;
-        above[j][e] = move_target(S, no_target(), n < columns ? n : 0, 1);
+    struct step step;
+    *fast += STEP;
+    if (*fast < S->size[LOOPS - 1] || t + STEP >= end) {
+        step.x = STEP * in_stride(S, SLOT_X, LOOPS - 1);
+        step.y = STEP * in_stride(S, SLOT_Y, LOOPS - 1);
+    } else {
+        const struct place here = element_place(S, no_place(), t), next = element_place(S, no_place(), t + STEP);
+        step.x = next.PLACE_X - here.PLACE_X;
+        step.y = next.PLACE_Y - here.PLACE_Y;
+        *fast = 0;
     }
-    UNROLL
-    for (int i = 0; i < 2 * DOWN; i++) {
-        const int64_t m = row + 8 * i + THREAD % WARP / 4;
-        const struct target left = move_target(S, origin, m < rows ? m : 0, 0);
-        UNROLL
-        for (int j = 0; j < RIGHT; j++)
-            UNROLL
-            for (int e = 0; e < 2; e++)
-                if (m < rows && column + 8 * j + THREAD % 4 * 2 + e < columns) {
-                    struct state s;
-                    s.r0 = sum[i / 2][j][i % 2 * 2 + e];
-                    finish_at(T, sum_of_targets(left, above[j][e]), s, S->reduced_total);
-                }
+    return step;
+}
+
+/* All tiles of terms. vectors is a constant. */
+static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, struct corner at,
+                                SHARED_POINTER char *tiles, int vectors, sum_t sum[DOWN][SMALL + RIGHT][4])
+{
+    const int down = THREAD / WARP / WARPS_RIGHT * WARP_ROWS, right = THREAD / WARP % WARPS_RIGHT * WARP_COLUMNS;
+    struct pieces_x x = find_pieces_x(T, S, at.batch, at.row, at.rows, at.first);
+    struct pieces_y y = find_pieces_y(T, S, at.batch, at.column, at.columns, at.first);
+    int next = at.first, fast = (int)(at.first % S->size[LOOPS - 1]), stage = 0, from = 0;
+    struct step step;
+    NO_UNROLL
+    for (int t = at.first - (STAGES - 1) * STEP; t < at.end; t += STEP) {
+        if (t >= at.first) {
+            AWAIT(STAGES - 2);
+            BARRIER();
+        }
+        if (next < at.end) {
+            SHARED_POINTER char *const to = tiles + stage * STAGE_BYTES;
+            step = step_from(S, next, at.end, &fast);
+            copy_x(T, S, &x, at.batch, at.row, at.rows, next, at.end, vectors, step.x, to);
+            copy_y(T, S, &y, at.batch, at.column, at.columns, next, at.end, vectors, step.y, to + X_BYTES);
+        }
+        COMMIT();
+        next += STEP;
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        if (t >= at.first) {
+            multiply_tile(mma, tiles + from * STAGE_BYTES, down, right, sum);
+            from = from + 1 < STAGES ? from + 1 : 0;
+        }
     }
+    add_small(sum);
 }
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED struct sixteen stages[STAGES * STAGE_BYTES / PIECE];
+    LAUNCH_SHARED(struct sixteen, stages, STAGES * STAGE_BYTES / PIECE);
     MMA_MEMORY
     SHARED_POINTER char *const tiles = (SHARED_POINTER char *)stages;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int64_t parts = S->p[2], part = BLOCK % parts, block = BLOCK / parts;
-    const int64_t row = block % S->p[0] * ROWS, column = block / S->p[0] % S->p[1] * COLUMNS;
-    const int64_t batch = block / (S->p[0] * S->p[1]), rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
-    const int first = (int)(part * S->p[3]), vectors = b.vectors != 0;
-    const int end = (int)(first + S->p[3] < S->reduced_total ? first + S->p[3] : S->reduced_total);
-    const int down = THREAD / WARP / WARPS_RIGHT * WARP_ROWS, right = THREAD / WARP % WARPS_RIGHT * WARP_COLUMNS;
-    const struct spots_x spots_x = find_spots_x(S, batch, row, rows);
-    const struct spots_y spots_y = find_spots_y(S, batch, column, columns);
-    sum_t sum[DOWN][RIGHT][4];
-    UNROLL for (int i = 0; i < DOWN; i++)
-        UNROLL for (int j = 0; j < RIGHT; j++)
+    struct corner at;
+    at.row = block % S->p[0] * ROWS;
+    at.column = block / S->p[0] % S->p[1] * COLUMNS;
+    at.batch = block / (S->p[0] * S->p[1]);
+    at.rows = S->p[7] >> 32;
+    at.columns = S->p[7] & 0xffffffff;
+    at.first = (int)(part * S->p[3]);
+    at.end = (int)(at.first + S->p[3] < S->reduced_total ? at.first + S->p[3] : S->reduced_total);
+    sum_t sum[DOWN][SMALL + RIGHT][4];
+    UNROLL
+    for (int i = 0; i < DOWN; i++)
+        UNROLL for (int j = 0; j < SMALL + RIGHT; j++)
             UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
-    NO_UNROLL
-    for (int s = 0; s < STAGES - 1; s++) {
-        SHARED_POINTER char *const to = tiles + s * STAGE_BYTES;
-        copy_x(T, S, spots_x, batch, row, rows, first + s * STEP, end, vectors, to);
-        copy_y(T, S, spots_y, batch, column, columns, first + s * STEP, end, vectors, to + X_BYTES);
-        COMMIT();
-    }
-    int stage = 0;
-    NO_UNROLL
-    for (int t = first; t < end; t += STEP) {
-        AWAIT(STAGES - 2);
-        BARRIER();
-        const int last = stage ? stage - 1 : STAGES - 1;
-        SHARED_POINTER char *const to = tiles + last * STAGE_BYTES;
-        if (t + (STAGES - 1) * STEP < end) {
-            copy_x(T, S, spots_x, batch, row, rows, t + (STAGES - 1) * STEP, end, vectors, to);
-            copy_y(T, S, spots_y, batch, column, columns, t + (STAGES - 1) * STEP, end, vectors, to + X_BYTES);
-        }
-        COMMIT();
-        multiply_tile(mma_, tiles + stage * STAGE_BYTES, down, right, sum);
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
-    }
+    if (b.vectors)
+        multiply_all(mma_, T, S, at, tiles, 1, sum);
+    else
+        multiply_all(mma_, T, S, at, tiles, 0, sum);
     if (parts > 1) {
         GLOBAL float *sums = (GLOBAL float *)workspace + block * parts * (ROWS * COLUMNS);
-        UNROLL for (int i = 0; i < DOWN; i++)
-            UNROLL for (int j = 0; j < RIGHT; j++)
-                UNROLL for (int e = 0; e < 4; e++)
-                    sums[part * (ROWS * COLUMNS) + ((i * RIGHT + j) * 4 + e) * THREADS + THREAD] = sum[i][j][e];
+        EVERY_SUM sums[part * (ROWS * COLUMNS) + ((i * RIGHT + j) * 4 + e) * THREADS + THREAD] = sum[i][j][e];
         BARRIER(); /* nobody reads a tile any more: the flag may lie there */
         if (!last_to_arrive((GLOBAL uint32_t *)(workspace + S->p[4]) + block, parts, (SHARED_POINTER int *)tiles))
             return;
         join_parts(sums, parts, sum);
     }
-    store_sums(T, S, batch, row + down, column + right, sum);
+    store_sums(T, S, at, tiles, sum);
 }

@@ -1,4 +1,10 @@
 /* product_mma.cu by ordinary reads and writes: for tests of what is around it on devices without tensor cores. */
+#define MMA_NEW(mma_, c, a0, a1, a2, a3, b0, b1)         \
+    do {                                                 \
+        for (int new_i_ = 0; new_i_ < 4; new_i_++)       \
+            (c)[new_i_] = 0;                             \
+        MMA(mma_, c, a0, a1, a2, a3, b0, b1);            \
+    } while (0)
 #define COPY_PIECE(to, from, inside) copy_piece((to), (from), (inside))
 #define COMMIT()
 #define AWAIT(groups)

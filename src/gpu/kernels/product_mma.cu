@@ -2,7 +2,8 @@
  * memory that pass no registers, or zeros there; groups of them, of which the oldest are waited for; and the words of
  * four 8 x 8 matrices of 16-bit elements (PTX manual, ldmatrix): thread t of a warp gives the address of row t % 8 of
  * matrix t / 8, and gets of each matrix word t % 4 of row t / 4, or TRANSPOSED the elements 2 (t % 4) and the next of
- * column t / 4. */
+ * column t / 4. MMA_NEW is tensor_mma.cu's MMA where c is 0 before. */
+#define MMA_NEW(mma_, c, a0, a1, a2, a3, b0, b1) multiply_new(c, a0, a1, a2, a3, b0, b1)
 #define COPY_PIECE(to, from, inside) copy_piece((uint32_t)__cvta_generic_to_shared(to), from, inside)
 #define COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
 #define AWAIT(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
@@ -30,4 +31,12 @@ static inline void load_transposed(uint32_t r[4], uint32_t at)
                  : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
                  : "r"(at)
                  : "memory");
+}
+
+static inline void multiply_new(sum_t c[4], uint32_t a0, uint32_t a1, uint32_t a2, uint32_t a3, uint32_t b0,
+                                uint32_t b1)
+{
+    asm volatile("mma.sync.aligned." MMA_NAME " {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%10,%10,%10};"
+                 : "=f"(c[0]), "=f"(c[1]), "=f"(c[2]), "=f"(c[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "f"(0.0f));
 }

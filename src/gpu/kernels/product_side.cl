@@ -30,24 +30,6 @@ static inline int F(piece)(int position, int term)
     return row * (F(BESIDE) * PIECE) + (piece ^ by) * PIECE;
 }
 
-/* Elements to a thread's positions: of every piece, or of all together. */
-struct F(spots) {
-    int64_t at[ALONG_TERMS ? F(OWN) : 1];
-};
-
-static inline struct F(spots) F(find_spots)(shape_ptr S, int64_t batch, int64_t first, int64_t total)
-{
-    struct F(spots) spots;
-    const struct place origin = move_place(S, no_place(), batch, 2);
-    UNROLL
-    for (int i = 0; i < (ALONG_TERMS ? F(OWN) : 1); i++) {
-        const int e = THREAD + i * THREADS;
-        const int64_t position = first + (ALONG_TERMS ? e / F(BESIDE) : e % F(BESIDE) * PER);
-        spots.at[i] = move_place(S, origin, position < total ? position : 0, LIST).PLACE;
-    }
-    return spots;
-}
-
 /* Copies the elements of a piece one by one; beyond the ends zeros. */
 static inline void F(gather)(struct tensors T, shape_ptr S, int64_t batch, int64_t position, int64_t total, int term,
                              int end, SHARED_POINTER bits_t *to)
@@ -64,24 +46,58 @@ static inline void F(gather)(struct tensors T, shape_ptr S, int64_t batch, int64
     }
 }
 
-/* Begins to copy terms term ... of the positions from `first` on into a tile. */
-static inline void F(copy)(struct tensors T, shape_ptr S, struct F(spots) spots, int64_t batch, int64_t first,
-                           int64_t total, int term, int end, int vectors, SHARED_POINTER char *tile)
+/* Of a thread's pieces: where their positions' elements begin, moved to the next tile's terms if EVEN_STEPS; whether
+ * the positions are there; where they go in a tile. */
+struct F(pieces) {
+    GLOBAL const bits_t *from[F(OWN)];
+    int inside[F(OWN)], to[F(OWN)];
+};
+
+static inline int F(first_position)(int i)
+{
+    return ALONG_TERMS ? (THREAD + i * THREADS) / F(BESIDE) : THREAD % F(BESIDE) * PER;
+}
+
+static inline int F(first_term)(int i)
+{
+    return ALONG_TERMS ? THREAD % F(BESIDE) * PER : (THREAD + i * THREADS) / F(BESIDE);
+}
+
+static inline struct F(pieces) F(find_pieces)(struct tensors T, shape_ptr S, int64_t batch, int64_t first,
+                                              int64_t total, int term)
+{
+    struct F(pieces) pieces;
+    const struct place origin = move_place(S, no_place(), batch, 2);
+    UNROLL
+    for (int i = 0; i < F(OWN); i++) {
+        const int64_t position = first + F(first_position)(i);
+        pieces.inside[i] = position < total && (F(PIECES) % THREADS == 0 || THREAD + i * THREADS < F(PIECES));
+        pieces.to[i] = F(piece)(F(first_position)(i), F(first_term)(i));
+        const int64_t at = move_place(S, origin, pieces.inside[i] ? position : 0, LIST).PLACE +
+                           (EVEN_STEPS ? element_place(S, no_place(), term + F(first_term)(i)).PLACE : 0);
+        pieces.from[i] = (GLOBAL const bits_t *)T.ELEMENTS + (pieces.inside[i] ? at : 0);
+    }
+    return pieces;
+}
+
+/* Begins to copy terms term ... of the positions into a tile. move: elements from these terms to the next tile's. */
+static inline void F(copy)(struct tensors T, shape_ptr S, struct F(pieces) *pieces, int64_t batch, int64_t first,
+                           int64_t total, int term, int end, int vectors, int64_t move, SHARED_POINTER char *tile)
 {
     UNROLL
     for (int i = 0; i < F(OWN); i++) {
-        const int e = THREAD + i * THREADS;
-        const int position = ALONG_TERMS ? e / F(BESIDE) : e % F(BESIDE) * PER;
-        const int mine = ALONG_TERMS ? e % F(BESIDE) * PER : e / F(BESIDE);
-        if (F(PIECES) % THREADS && e >= F(PIECES))
+        if (F(PIECES) % THREADS && THREAD + i * THREADS >= F(PIECES))
             continue;
-        SHARED_POINTER char *const to = tile + F(piece)(position, mine);
-        if (VECTORS && vectors) {
-            const int inside = first + position < total && term + mine < end;
-            const int64_t at = inside ? spots.at[ALONG_TERMS ? i : 0] + element_place(S, no_place(), term + mine).PLACE : 0;
-            COPY_PIECE(to, (GLOBAL const bits_t *)T.ELEMENTS + at, inside);
+        if (VECTORS && vectors && EVEN_STEPS) {
+            COPY_PIECE(tile + pieces->to[i], pieces->from[i], pieces->inside[i]);
+            pieces->from[i] += pieces->inside[i] ? move : 0;
+        } else if (VECTORS && vectors) {
+            const int mine = term + F(first_term)(i), inside = pieces->inside[i] && mine < end;
+            COPY_PIECE(tile + pieces->to[i],
+                       pieces->from[i] + (inside ? element_place(S, no_place(), mine).PLACE : 0), inside);
         } else {
-            F(gather)(T, S, batch, first + position, total, term + mine, end, (SHARED_POINTER bits_t *)to);
+            F(gather)(T, S, batch, first + F(first_position)(i), total, term + F(first_term)(i), end,
+                      (SHARED_POINTER bits_t *)(tile + pieces->to[i]));
         }
     }
 }
