@@ -13,16 +13,25 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { PIECE_BYTES = 16, TILE_TERM_BYTES = 64, MOST_PARTS = 64, MOST_OUTPUTS = 32, LEAST_ARCHITECTURE = 80 };
+enum {
+    PIECE_BYTES = 16,
+    TILE_TERM_BYTES = 64,
+    MOST_PARTS = 64,
+    LEFT = 10 << 10 /* bytes of shared memory for others */,
+    LEAST_ARCHITECTURE = 80
+};
 
-/* A block's outputs and warps; stages of shared memory; blocks that a multiprocessor is to have room for, with one
- * product of factors and with three. */
+/* A block's outputs and warps; stages of shared memory; blocks that a multiprocessor is to have room for; with how many
+ * products of factors. A warp that has 64 x 64 outputs reads shared memory as fast as it multiplies; three products need
+ * less of it, and more registers. */
 static const struct product_tile {
-    int rows, columns, down, right, stages, beside[2];
+    int rows, columns, down, right, stages, beside, products;
 } tiles[] = {
-    {192, 128, 4, 2, 4, {1, 1}}, {128, 128, 2, 4, 4, {1, 1}}, {192, 64, 4, 2, 5, {2, 1}}, {128, 64, 4, 2, 6, {2, 1}},
-    {64, 64, 2, 2, 7, {4, 3}},   {128, 32, 4, 1, 6, {4, 3}},  {128, 16, 4, 1, 6, {4, 3}}, {32, 64, 1, 2, 8, {4, 4}},
-    {64, 32, 2, 1, 8, {4, 4}},   {32, 32, 1, 1, 8, {8, 8}},
+    {256, 128, 4, 2, 4, 1, 1}, {192, 128, 3, 2, 4, 1, 1}, {128, 128, 2, 2, 4, 2, 1}, {192, 64, 3, 1, 5, 2, 1},
+    {128, 64, 2, 1, 6, 3, 1},  {64, 64, 2, 2, 7, 4, 1},   {128, 32, 4, 1, 6, 4, 1},  {128, 16, 4, 1, 6, 4, 1},
+    {32, 64, 1, 2, 8, 4, 1},   {64, 32, 2, 1, 8, 4, 1},   {32, 32, 1, 1, 8, 8, 1},   {128, 128, 2, 4, 4, 1, 3},
+    {192, 64, 4, 2, 5, 1, 3},  {128, 64, 4, 2, 6, 1, 3},  {64, 64, 2, 2, 7, 3, 3},   {128, 32, 4, 1, 6, 3, 3},
+    {128, 16, 4, 1, 6, 3, 3},  {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},   {32, 32, 1, 1, 8, 8, 3},
 };
 enum { TILES = sizeof tiles / sizeof *tiles };
 
@@ -113,7 +122,7 @@ int mf_gpu_product_pays(const struct mf_plan *plan)
 /* ---- forms ---- */
 
 struct product_form {
-    int products, stages;
+    int products, stages, cluster;
     const struct product_tile *tile;
     int64_t parts;
 };
@@ -123,9 +132,11 @@ static int threads_of(const struct product_tile *tile)
     return tile->down * tile->right * GPU_WARP;
 }
 
-static int outputs_of_thread(const struct product_tile *tile)
+/* Parts that are a cluster add their sums in shared memory. */
+static int joins_in_cluster(int64_t parts, const struct gpu_limits *limits)
 {
-    return tile->rows * tile->columns / threads_of(tile);
+    enum { MOST = 8, CLUSTERS_FROM = 90 };
+    return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 && parts <= MOST;
 }
 
 static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct product_tile *tile)
@@ -140,31 +151,54 @@ static int64_t steps_of(const struct problem *problem, const struct product *p)
     return (problem->reduced_total + step - 1) / step;
 }
 
-/* Blocks of a tile that run on a multiprocessor at once: as many as its shared memory, and registers of 128 a thread or
- * what `beside` leaves, have room for. */
+/* Of shared memory, for the block's sums. */
+static int64_t sums_bytes(const struct product_tile *tile)
+{
+    return (int64_t)tile->rows * (tile->columns + 8) * (int64_t)sizeof(float);
+}
+
+/* As many stages as the tile has, or there is shared memory for; what an emulated instruction takes is left. */
+static int stages_of(const struct product_tile *tile, const struct gpu_limits *limits)
+{
+    const int64_t bytes = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES;
+    return mf_clamp((limits->shared_most - LEFT) / bytes, 2, tile->stages);
+}
+
+/* Blocks of a tile that run on a multiprocessor at once. */
 static int64_t room_for(const struct product_tile *tile)
 {
-    enum { SHARED_BYTES = 224 << 10, THREADS_ROOM = 512 };
-    const int shared = SHARED_BYTES / ((tile->rows + tile->columns) * TILE_TERM_BYTES * tile->stages);
-    return mf_clamp(THREADS_ROOM / threads_of(tile), 1, shared);
+    enum { SHARED_BYTES = 224 << 10 };
+    return mf_clamp(SHARED_BYTES / ((tile->rows + tile->columns) * TILE_TERM_BYTES * tile->stages), 1, tile->beside);
 }
 
-/* What a tile in so many parts takes, in multiplications of one multiprocessor: steps of the fullest one, each with its
- * copies; filling the stages; joining the parts. */
+/* Nanoseconds that a tile in so many parts takes on an H200, about: by the products, by what warps read from shared
+ * memory and copies bring there, by what the cache brings to all, or by one block's steps after each other; then joining
+ * the parts. */
 static double cost_of(const struct problem *problem, const struct product *p, const struct product_tile *tile,
-                      int64_t parts, int multiprocessors)
+                      int64_t parts, const struct gpu_limits *limits)
 {
-    const int64_t blocks = blocks_of(problem, p, tile) * parts, each = (blocks + multiprocessors - 1) / multiprocessors;
-    const int64_t steps = (steps_of(problem, p) + parts - 1) / parts, room = room_for(tile);
-    const double outputs = (double)tile->rows * tile->columns;
-    const double step = outputs + 24.0 * (tile->rows + tile->columns) + 512;
-    const double waits = 4096.0 * (double)((each + room - 1) / room) * (double)(steps + 4 * tile->stages) /
-                         (double)(each < room ? 1 : 2);
-    const double work = (double)each * (double)steps * step;
-    return (work > waits ? work : waits) + (parts > 1 ? outputs * 2 * (double)parts + 20000 : 0);
+    const double products = 1900, shared_bytes = 170, cache_bytes = 5500, step = 180, fill = 1500; /* a nanosecond */
+    const int64_t blocks = blocks_of(problem, p, tile) * parts, steps = (steps_of(problem, p) + parts - 1) / parts;
+    const int64_t multiprocessors = limits->multiprocessors, each = (blocks + multiprocessors - 1) / multiprocessors;
+    const int64_t room = room_for(tile) * multiprocessors, waves = (blocks + room - 1) / room;
+    const int item = mf_dtypes[p->type->type].size;
+    const double outputs = (double)tile->rows * tile->columns, terms = TILE_TERM_BYTES / (double)item;
+    const double multiply = outputs * terms * tile->products * item / 2 / products;
+    const double read =
+        TILE_TERM_BYTES * (double)(tile->rows * (tile->right + 1) + tile->columns * (tile->down + 1)) / shared_bytes;
+    const double bring = (double)(tile->rows + tile->columns) * TILE_TERM_BYTES * (double)multiprocessors / cache_bytes;
+    const double busy = (double)each * (double)steps *
+                        (multiply > read ? multiply > bring ? multiply : bring
+                         : read > bring  ? read
+                                         : bring);
+    const double waits = (double)waves * ((double)steps * step + fill);
+    const int in_cluster = joins_in_cluster(parts, limits);
+    return (busy + fill > waits ? busy + fill : waits) + (parts == 1   ? 0
+                                                          : in_cluster ? 1500
+                                                                       : 2500 + outputs * 4 * (double)parts / 100);
 }
 
-static void choose_form(const struct problem *problem, const struct product *p, int multiprocessors,
+static void choose_form(const struct problem *problem, const struct product *p, const struct gpu_limits *limits,
                         struct product_form *form)
 {
     const int64_t steps = steps_of(problem, p);
@@ -176,22 +210,14 @@ static void choose_form(const struct problem *problem, const struct product *p, 
         for (int64_t parts = parts_given ? parts_given : 1;
              parts <= (parts_given ? parts_given : MOST_PARTS) && (parts == 1 || parts_given || parts * 4 <= steps);
              parts++) {
-            const double cost = cost_of(problem, p, &tiles[t], parts, multiprocessors);
-            const int too_many = form->products > 1 && outputs_of_thread(&tiles[t]) > MOST_OUTPUTS; /* for registers */
-            if ((given ? given != &tiles[t] : too_many) || (form->tile && cost >= least))
+            const double cost = cost_of(problem, p, &tiles[t], parts, limits);
+            if (tiles[t].products != form->products || sums_bytes(&tiles[t]) > limits->shared_most - LEFT ||
+                (given && given != &tiles[t]) || (form->tile && cost >= least))
                 continue;
             form->tile = &tiles[t];
             form->parts = parts;
             least = cost;
         }
-}
-
-/* As many stages as the tile has, or there is shared memory for; what an emulated instruction takes is left. */
-static int stages_of(const struct product_tile *tile, const struct gpu_limits *limits)
-{
-    enum { LEFT = 10 << 10 };
-    const int64_t bytes = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES;
-    return mf_clamp((limits->shared_most - LEFT) / bytes, 2, tile->stages);
 }
 
 /* FORM[:ROWS[:COLUMNS[:PARTS]]] */
@@ -204,17 +230,17 @@ static mf_status read_form(const char *text, const struct product *product, stru
     const int tf32 = !strcmp(name, "tf32");
     *form = (struct product_form){.products = is_f32 && !tf32 ? 3 : 1, .parts = number[2]};
     for (int t = 0; t < TILES && number[0]; t++)
-        if (tiles[t].rows == number[0] && tiles[t].columns == number[1])
+        if (tiles[t].rows == number[0] && tiles[t].columns == number[1] && tiles[t].products == form->products)
             form->tile = &tiles[t];
     known &= tf32 ? is_f32 : !strcmp(name, "full");
     if (known && (form->tile || !number[0]) && number[2] <= MOST_PARTS)
         return MF_OK;
-    return mf_fail(
-        MF_ERROR_ARGUMENT,
-        "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
-        ":ROWS:COLUMNS:PARTS, of blocks that are 192 or 128 x 128, 192, 128, 64 or 32 x 64, 128, 64 or 32 x 32, "
-        "or 128 x 16, and at most %d parts",
-        text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
+    return mf_fail(MF_ERROR_ARGUMENT,
+                   "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
+                   ":ROWS:COLUMNS:PARTS, of blocks that are 256 (not f32), 192 (not f32) or 128 x 128, 192, 128, 64 or "
+                   "32 x 64, 128, 64 or 32 x 32, "
+                   "or 128 x 16, and at most %d parts",
+                   text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
 }
 
 /* ---- plans ---- */
@@ -257,12 +283,15 @@ static void write_texts(const struct mf_plan *plan, const struct product *p, con
     const int x = slots.of[p->operand[0]], y = slots.of[p->operand[1]];
     mf_text_add(&choice->macros,
                 "#define ROWS %d\n#define COLUMNS %d\n#define WARPS_DOWN %d\n#define WARPS_RIGHT %d\n"
-                "#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define IN_TREE 0\n#define EVEN_STEPS %d\n"
+                "#define CLUSTER %d\n#define PARTED %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS "
+                "%d\n#define IN_TREE "
+                "0\n#define EVEN_STEPS %d\n"
                 "#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
                 "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
                 "#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
                 "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
-                tile->rows, tile->columns, tile->down, tile->right, form->stages, item, form->products,
+                tile->rows, tile->columns, tile->down, tile->right, form->cluster,
+                form->cluster == 1 && form->parts > 1, form->stages, item, form->products,
                 has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p),
                 p->contraction.loops.loop[1][p->contraction.loops.count[1] - 1], x, y, x, y, p->type->instruction,
                 p->type->emulated, 8 * item);
@@ -274,45 +303,53 @@ static void write_texts(const struct mf_plan *plan, const struct product *p, con
     write_sides(&slots, p, tile, &choice->functions);
 }
 
-static void place_parts(const struct problem *problem, const struct product *p, const struct product_form *form,
-                        struct gpu_choice *choice)
+/* The form's parts become as many as have terms. */
+static void place_parts(const struct problem *problem, const struct product *p, const struct gpu_limits *limits,
+                        struct product_form *form, struct gpu_choice *choice)
 {
     const struct product_tile *tile = form->tile;
     const int64_t step = TILE_TERM_BYTES / mf_dtypes[p->type->type].size, steps = steps_of(problem, p);
     const int64_t each = (steps + form->parts - 1) / form->parts, parts = (steps + each - 1) / each;
-    const int64_t blocks = blocks_of(problem, p, tile), sums = blocks * parts * tile->rows * tile->columns;
+    const int64_t blocks = blocks_of(problem, p, tile), floats = (int64_t)sizeof(float);
+    const int64_t sums = blocks * parts * tile->rows * tile->columns * floats;
+    const int64_t stages = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES * form->stages;
+    form->parts = parts;
+    form->cluster = joins_in_cluster(parts, limits) ? (int)parts : 1;
+    choice->shared = sums_bytes(tile) > stages ? sums_bytes(tile) : stages;
     choice->own[0] = (p->rows + tile->rows - 1) / tile->rows;
     choice->own[1] = (p->columns + tile->columns - 1) / tile->columns;
     choice->own[2] = parts;
     choice->own[3] = each * step;
-    choice->own[4] = sums * (int64_t)sizeof(float);
+    choice->own[4] = sums;
     choice->own[7] = p->rows * ((int64_t)1 << 32) + p->columns;
     choice->blocks = blocks * parts;
-    if (parts > 1)
-        choice->workspace_bytes = choice->own[4] + blocks * (int64_t)sizeof(uint32_t);
+    if (parts > 1 && form->cluster == 1)
+        choice->workspace_bytes = sums + blocks * (int64_t)sizeof(uint32_t);
 }
 
 static mf_status make(struct mf_plan *plan)
 {
     struct product product = {0};
     struct product_form form;
+    const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     find_product(plan, &product);
     MF_TRY(read_form(plan->form, &product, &form));
     plan->form = NULL;
-    choose_form(&plan->problem, &product, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, &form);
-    form.stages = stages_of(form.tile, MF_GPU_LIMITS(plan->device->gpu));
+    choose_form(&plan->problem, &product, limits, &form);
+    if (!form.tile)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "%s has %lld bytes of shared memory, too few for these blocks",
+                       limits->name, (long long)limits->shared_most);
+    form.stages = stages_of(form.tile, limits);
     struct gpu_choice choice = {.kernel = mf_text_product_cl,
-                                .shared =
-                                    (int64_t)(form.tile->rows + form.tile->columns) * TILE_TERM_BYTES * form.stages,
                                 .threads = threads_of(form.tile),
                                 .vector = PIECE_BYTES / mf_dtypes[product.type->type].size,
                                 .flat = 1,
-                                .beside = form.tile->beside[form.products > 1]};
-    place_parts(&plan->problem, &product, &form, &choice);
+                                .beside = form.tile->beside};
+    place_parts(&plan->problem, &product, limits, &form, &choice);
     write_texts(plan, &product, &form, &choice);
-    snprintf(choice.text, sizeof choice.text, "%lld x %lld outputs, %d x %d a block, %lld part%s of the terms, %s",
+    snprintf(choice.text, sizeof choice.text, "%lld x %lld outputs, %d x %d a block, %lld part%s of the terms%s, %s",
              (long long)product.rows, (long long)product.columns, form.tile->rows, form.tile->columns,
-             (long long)choice.own[2], choice.own[2] == 1 ? "" : "s",
+             (long long)choice.own[2], choice.own[2] == 1 ? "" : "s", form.cluster > 1 ? " in a cluster" : "",
              product.type->type != DT_f32 ? mf_dtypes[product.type->type].name
              : form.products == 3         ? "f32 as three products of 11 bits"
                                           : "f32 rounded to 11 bits");

@@ -11,7 +11,7 @@
  *
  * EVEN_STEPS: whole tiles of terms lie in one run of the innermost reduced loop, so copies move on by a distance.
  *
- * p[0], p[1]: blocks along rows and columns; p[2]: parts of the terms, a block each; p[3]: terms of a part; p[4]: bytes
+ * p[0], p[1]: blocks along rows and columns; p[2]: parts of the terms, a block each: a cluster (CLUSTER = p[2]), or joined by the last one; p[3]: terms of a part; p[4]: bytes
  * of the parts' sums in the workspace, before their counters; p[7]: rows * 2^32 + columns.
  * Cost of a term of a block: (ROWS + COLUMNS) ITEM bytes from the cache, and as many into the warps' registers times
  * the warps beside and below each other; ROWS COLUMNS multiplications (times 3). */
@@ -37,21 +37,6 @@ static inline uint32_t split_off(uint32_t *x)
             UNROLL                               \
             for (int e = 0; e < 4; e++)
 
-/* A warp's words of both factors, of one step of the instruction. */
-struct words {
-    uint32_t x[DOWN][4], y[RIGHT / 2][4];
-};
-
-static inline void take_words(SHARED_POINTER const char *tile, int down, int right, int depth, struct words *w)
-{
-    UNROLL
-    for (int i = 0; i < DOWN; i++)
-        take_x(tile, down + 16 * i, depth, 1, w->x[i]);
-    UNROLL
-    for (int j = 0; j < RIGHT / 2; j++)
-        take_y(tile + X_BYTES, right + 16 * j, depth, 0, w->y[j]);
-}
-
 /* c (fresh: nothing) and the products of 16 rows and 8 columns. */
 static inline void multiply_words(MMA_TYPE mma, sum_t c[4], const uint32_t x[4], const uint32_t y[2], int fresh)
 {
@@ -67,26 +52,32 @@ enum { SMALL = RIGHT };
 static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
                                  sum_t sum[DOWN][2 * RIGHT][4])
 {
-    sum_t great[DOWN][RIGHT][4];
+    uint32_t y[DEPTHS][RIGHT / 2][4], y_rest[DEPTHS][RIGHT / 2][4];
     UNROLL
-    for (int depth = 0; depth < DEPTHS; depth++) {
-        struct words w, rest;
-        take_words(tile, down, right, depth, &w);
+    for (int d = 0; d < DEPTHS; d++)
         UNROLL
-        for (int e = 0; e < 4; e++) {
-            UNROLL for (int i = 0; i < DOWN; i++) rest.x[i][e] = split_off(&w.x[i][e]);
-            UNROLL for (int j = 0; j < RIGHT / 2; j++) rest.y[j][e] = split_off(&w.y[j][e]);
+        for (int j = 0; j < RIGHT / 2; j++) {
+            take_y(tile + X_BYTES, right + 16 * j, d, 0, y[d][j]);
+            UNROLL for (int e = 0; e < 4; e++) y_rest[d][j][e] = split_off(&y[d][j][e]);
         }
+    UNROLL
+    for (int i = 0; i < DOWN; i++) {
+        sum_t great[RIGHT][4];
         UNROLL
-        for (int i = 0; i < DOWN; i++)
+        for (int d = 0; d < DEPTHS; d++) {
+            uint32_t x[4], x_rest[4];
+            take_x(tile, down + 16 * i, d, 1, x);
+            UNROLL for (int e = 0; e < 4; e++) x_rest[e] = split_off(&x[e]);
             UNROLL
             for (int j = 0; j < RIGHT; j++) {
-                multiply_words(mma, great[i][j], w.x[i], w.y[j / 2] + j % 2 * 2, !depth);
-                multiply_words(mma, sum[i][SMALL + j], rest.x[i], w.y[j / 2] + j % 2 * 2, 0);
-                multiply_words(mma, sum[i][SMALL + j], w.x[i], rest.y[j / 2] + j % 2 * 2, 0);
+                multiply_words(mma, great[j], x, y[d][j / 2] + j % 2 * 2, !d);
+                multiply_words(mma, sum[i][SMALL + j], x_rest, y[d][j / 2] + j % 2 * 2, 0);
+                multiply_words(mma, sum[i][SMALL + j], x, y_rest[d][j / 2] + j % 2 * 2, 0);
             }
+        }
+        UNROLL for (int j = 0; j < RIGHT; j++)
+            UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] += great[j][e];
     }
-    EVERY_SUM sum[i][j][e] += great[i][j][e];
 }
 
 static inline void add_small(sum_t sum[DOWN][2 * RIGHT][4])
@@ -95,6 +86,21 @@ static inline void add_small(sum_t sum[DOWN][2 * RIGHT][4])
 }
 #else
 enum { SMALL = 0 };
+/* A warp's words of both factors, of one step of the instruction. */
+struct words {
+    uint32_t x[DOWN][4], y[RIGHT / 2][4];
+};
+
+static inline void take_words(SHARED_POINTER const char *tile, int down, int right, int depth, struct words *w)
+{
+    UNROLL
+    for (int i = 0; i < DOWN; i++)
+        take_x(tile, down + 16 * i, depth, 1, w->x[i]);
+    UNROLL
+    for (int j = 0; j < RIGHT / 2; j++)
+        take_y(tile + X_BYTES, right + 16 * j, depth, 0, w->y[j]);
+}
+
 static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
                                  sum_t sum[DOWN][RIGHT][4])
 {
@@ -120,17 +126,6 @@ static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, 
 static inline void add_small(sum_t sum[DOWN][RIGHT][4]) { (void)sum; }
 #endif
 
-/* The parts' sums, added in their order. */
-static inline void join_parts(GLOBAL const float *parts, int64_t count, sum_t sum[DOWN][SMALL + RIGHT][4])
-{
-    for (int64_t p = 0; p < count; p++)
-        EVERY_SUM
-        {
-            const float there = FRESH(parts[p * (ROWS * COLUMNS) + ((i * RIGHT + j) * 4 + e) * THREADS + THREAD]);
-            sum[i][j][e] = p ? sum[i][j][e] + there : there;
-        }
-}
-
 /* Where a block's outputs begin, and its terms. */
 struct corner {
     int64_t batch, row, column, rows, columns;
@@ -139,7 +134,7 @@ struct corner {
 
 /* A group of outputs beside each other, in one store where they are neighbours in memory; `count` of them exist. */
 static inline void store_group(struct tensors T, shape_ptr S, struct target left, int64_t column, int64_t count,
-                               SHARED_POINTER const float *sums)
+                               const float sums[VECTOR])
 {
     struct results y[VECTOR];
     struct target first = sum_of_targets(left, move_target(S, no_target(), column, 1));
@@ -179,30 +174,64 @@ static inline void store_group(struct tensors T, shape_ptr S, struct target left
 #endif
 }
 
-/* Stores the block's sums, 16 rows of every warp at a time, which are exchanged in shared memory so that threads beside
- * each other have groups of columns beside each other. Rows there are 8 floats longer: for the banks. */
-static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles,
-                              sum_t sum[DOWN][SMALL + RIGHT][4])
+enum { PITCH = COLUMNS + 8 /* floats of a row in shared memory: for the banks */, GROUPS = COLUMNS / VECTOR };
+
+/* Adds the parts' sums of a group in their order: each from its block's shared memory in a cluster, from the workspace
+ * if PARTED, else there is one. */
+static inline void join_group(SHARED_POINTER const float *sums, GLOBAL const float *parts, int64_t count,
+                              float all[VECTOR])
 {
-    enum { PITCH = COLUMNS + 8, GROUPS = COLUMNS / VECTOR };
-    SHARED_POINTER float *const slice = (SHARED_POINTER float *)tiles;
+#if CLUSTER > 1
+    float v[CLUSTER][VECTOR];
+    UNROLL for (int q = 0; q < CLUSTER; q++)
+        UNROLL for (int j = 0; j < VECTOR; j += 4) read_from(q, sums + j, v[q] + j);
+    UNROLL
+    for (int j = 0; j < VECTOR; j++) {
+        all[j] = v[0][j];
+        UNROLL for (int q = 1; q < CLUSTER; q++) all[j] += v[q][j];
+    }
+#elif PARTED
+    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = FRESH(parts[j]);
+    for (int64_t p = 1; p < count; p++)
+        UNROLL for (int j = 0; j < VECTOR; j++) all[j] += FRESH(parts[p * (ROWS * COLUMNS) + j]);
+#else
+    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = sums[j];
+#endif
+}
+
+/* Stores the block's sums, which go through shared memory, so that threads beside each other have groups of columns
+ * beside each other. In a cluster every part has a share of the rows; else the last part has all. */
+static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles, int64_t part,
+                              GLOBAL float *parts, GLOBAL uint32_t *counter, sum_t sum[DOWN][SMALL + RIGHT][4])
+{
+    SHARED_POINTER float *const rows = (SHARED_POINTER float *)tiles;
     const int warp = THREAD / WARP, lane = THREAD % WARP, column = THREAD % GROUPS * VECTOR;
-    SHARED_POINTER float *const mine = slice + (warp / WARPS_RIGHT * 16 + lane / 4) * PITCH +
+    SHARED_POINTER float *const mine = rows + (warp / WARPS_RIGHT * WARP_ROWS + lane / 4) * PITCH +
                                        warp % WARPS_RIGHT * WARP_COLUMNS + lane % 4 * 2;
     const struct target origin = move_target(S, no_target(), at.batch, 2);
-    UNROLL
-    for (int i = 0; i < DOWN; i++) {
-        BARRIER();
-        UNROLL for (int j = 0; j < RIGHT; j++)
-            UNROLL for (int e = 0; e < 4; e++) mine[e / 2 * 8 * PITCH + j * 8 + e % 2] = sum[i][j][e];
-        BARRIER();
-        NO_UNROLL
-        for (int r = THREAD / GROUPS; r < 16 * WARPS_DOWN; r += THREADS / GROUPS) {
-            const int64_t m = at.row + r / 16 * WARP_ROWS + 16 * i + r % 16, n = at.column + column;
-            if (m < at.rows && n < at.columns)
-                store_group(T, S, move_target(S, origin, m, 0), n, at.columns - n, slice + r * PITCH + column);
-        }
+    BARRIER();
+    EVERY_SUM mine[(16 * i + e / 2 * 8) * PITCH + j * 8 + e % 2] = sum[i][j][e];
+    WAIT_FOR_ALL();
+#if PARTED
+    for (int r = THREAD / GROUPS; r < ROWS; r += THREADS / GROUPS)
+        UNROLL for (int j = 0; j < VECTOR; j++)
+            parts[(part * ROWS + r) * COLUMNS + column + j] = rows[r * PITCH + column + j];
+    BARRIER(); /* nobody reads shared memory any more: the flag may lie there */
+    if (!last_to_arrive(counter, S->p[2], (SHARED_POINTER int *)tiles))
+        return;
+#endif
+    NO_UNROLL
+    for (int r = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? (int)part : 0); r < ROWS;
+         r += CLUSTER * (THREADS / GROUPS)) {
+        const int64_t m = at.row + r, n = at.column + column;
+        float all[VECTOR];
+        if (m >= at.rows || n >= at.columns)
+            continue;
+        join_group(rows + r * PITCH + column, parts + r * COLUMNS + column, S->p[2], all);
+        store_group(T, S, move_target(S, origin, m, 0), n, at.columns - n, all);
     }
+    if (CLUSTER > 1)
+        WAIT_FOR_ALL(); /* nobody goes while others read from it */
 }
 
 /* How far the factors' elements of the tile after the one at t are from its own. fast: t's place in the innermost
@@ -259,9 +288,9 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     add_small(sum);
 }
 
-KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    LAUNCH_SHARED(struct sixteen, stages, STAGES * STAGE_BYTES / PIECE);
+    LAUNCH_SHARED(struct sixteen, stages, STAGES * STAGE_BYTES / PIECE); /* at least, and all rows of sums */
     MMA_MEMORY
     SHARED_POINTER char *const tiles = (SHARED_POINTER char *)stages;
     shape_ptr S = SHAPE;
@@ -284,13 +313,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         multiply_all(mma_, T, S, at, tiles, 1, sum);
     else
         multiply_all(mma_, T, S, at, tiles, 0, sum);
-    if (parts > 1) {
-        GLOBAL float *sums = (GLOBAL float *)workspace + block * parts * (ROWS * COLUMNS);
-        EVERY_SUM sums[part * (ROWS * COLUMNS) + ((i * RIGHT + j) * 4 + e) * THREADS + THREAD] = sum[i][j][e];
-        BARRIER(); /* nobody reads a tile any more: the flag may lie there */
-        if (!last_to_arrive((GLOBAL uint32_t *)(workspace + S->p[4]) + block, parts, (SHARED_POINTER int *)tiles))
-            return;
-        join_parts(sums, parts, sum);
-    }
-    store_sums(T, S, at, tiles, sum);
+    store_sums(T, S, at, tiles, part, (GLOBAL float *)workspace + block * parts * (ROWS * COLUMNS),
+               (GLOBAL uint32_t *)(workspace + S->p[4]) + block, sum);
 }

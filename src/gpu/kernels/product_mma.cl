@@ -6,6 +6,8 @@
         MMA(mma_, c, a0, a1, a2, a3, b0, b1);            \
     } while (0)
 #define COPY_PIECE(to, from, inside) copy_piece((to), (from), (inside))
+#define TOGETHER
+#define WAIT_FOR_ALL() BARRIER()
 #define COMMIT()
 #define AWAIT(groups)
 #define LOAD_MATRICES(r, tile, ADDRESS)    \
