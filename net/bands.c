@@ -57,8 +57,9 @@ static void run_band(void *context, int64_t number, int thread)
     }
 }
 
-static mf_status run(const mf_net_plan *plan, const struct step *step)
+static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     struct job job = {plan, step->bands, 0, MF_OK, ""};
     mf_parallel(plan->device->threads, mf_net_threads(plan), plan->batch * step->bands->bands, run_band, &job);
     return job.status == MF_OK ? MF_OK : mf_fail(job.status, "%s", job.text);

@@ -96,17 +96,17 @@ static mf_status plan_finish(mf_net_plan *plan, struct step *step, struct blas_s
                           &step->out.tensor, &plan->options, &b->finish);
 }
 
-static mf_status run(const mf_net_plan *plan, const struct step *step)
+static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)
 {
     const struct blas_step *b = step->blas;
+    (void)plan;
     DLTensor rows = b->row_view.tensor;
     const DLTensor factors[] = {rows, b->weight_view.tensor}, in[] = {b->sum_view.tensor, b->bias.tensor};
     MF_TRY(mf_plan_execute(
         b->copy, (const void *const[]){(const char *)b->window_view.tensor.data + b->window_view.tensor.byte_offset},
-        (void *const[]){b->windows}, NULL));
-    MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, NULL));
-    (void)plan;
-    return mf_plan_execute_tensors(b->finish, in, &step->out.tensor, NULL);
+        (void *const[]){b->windows}, stream));
+    MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, stream));
+    return mf_plan_execute_tensors(b->finish, in, &step->out.tensor, stream);
 }
 
 mf_status mf_blas_add_conv(mf_net_plan *plan, int layer)

@@ -1,11 +1,10 @@
-/* Plans of networks: memory, running, reading. */
+/* Plans of networks: making and freeing them, reading outputs. */
 #include "plan.h"
 
 #include "../src/plan.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_STEPS = 4 /* of a layer, but for routes */ };
 
@@ -97,6 +96,7 @@ static mf_status make(mf_net_plan *plan)
     if (!plan->planes || !plan->numbers || !plan->step || !plan->winograd || !plan->pooled)
         return MF_ERROR_MEMORY;
     MF_TRY(mf_planes_make(plan));
+    MF_TRY(mf_net_plan_inputs(plan));
     MF_TRY(make_numbers(plan));
     MF_TRY(mf_net_plan_steps(plan));
     return plan->scratch_bytes ? mf_net_memory(plan, plan->scratch_bytes, &plan->scratch) : MF_OK;
@@ -146,8 +146,7 @@ void mf_net_plan_destroy(mf_net_plan *plan)
     for (int l = 0; plan->numbers && l < plan->net->layer_count; l++)
         if (mf_device_kind(plan->device) != kDLCPU)
             forget_numbers(plan, &plan->numbers[l]);
-    if (plan->upload)
-        mf_memory_destroy(plan->device, plan->upload);
+    mf_net_forget_inputs(plan);
     if (plan->scratch)
         mf_memory_destroy(plan->device, plan->scratch);
     mf_free(plan->winograd);
@@ -156,111 +155,6 @@ void mf_net_plan_destroy(mf_net_plan *plan)
     mf_free(plan->numbers);
     mf_free(plan->step);
     mf_free(plan);
-}
-
-/* ---- running ---- */
-
-static mf_status check_input(const mf_net_plan *plan, const DLTensor *input)
-{
-    if (!plan || !input || !input->data || !input->shape)
-        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_run: %s is null", !plan ? "the plan" : "the input");
-    const mf_net *net = plan->net;
-    const int is_float = input->dtype.code == kDLFloat || input->dtype.code == kDLBfloat;
-    if (!is_float && !(input->dtype.code == kDLUInt && input->dtype.bits == 8))
-        return mf_fail(MF_ERROR_TYPE, "the pictures are of type %s, and only u8 and floats are taken",
-                       mf_type_name(input->dtype) ? mf_type_name(input->dtype) : "unknown");
-    const int64_t *shape = input->shape + (input->ndim == 4);
-    const int64_t batch = input->ndim == 4 ? input->shape[0] : 1;
-    if (input->ndim < 3 || input->ndim > 4)
-        return mf_fail(MF_ERROR_SHAPE, "the pictures have %d dimensions, not [batch,] height, width, channels",
-                       input->ndim);
-    if (batch == plan->batch && shape[0] == net->h && shape[1] == net->w && shape[2] == net->c)
-        return MF_OK;
-    return mf_fail(MF_ERROR_SHAPE,
-                   "%lld pictures of %lld x %lld x %lld came and the plan is for %lld of %lld x %lld x "
-                   "%lld",
-                   (long long)batch, (long long)shape[0], (long long)shape[1], (long long)shape[2],
-                   (long long)plan->batch, (long long)net->h, (long long)net->w, (long long)net->c);
-}
-
-/* Pictures in the CPU's memory, to a GPU: one copy. */
-static mf_status upload(mf_net_plan *plan, DLTensor *input)
-{
-    int64_t items = 1;
-    for (int d = input->ndim - 1; d >= 0; items *= input->shape[d--])
-        if (input->strides && input->shape[d] > 1 && input->strides[d] != items)
-            return mf_fail(MF_ERROR_UNSUPPORTED, "pictures that go to %s have to be row-major",
-                           mf_device_describe(plan->device));
-    const int64_t bytes = items * (input->dtype.bits / 8);
-    if (bytes > plan->upload_bytes) {
-        if (plan->upload)
-            mf_memory_destroy(plan->device, plan->upload);
-        plan->bytes -= plan->upload_bytes;
-        plan->upload = NULL;
-        plan->upload_bytes = 0;
-        MF_TRY(mf_net_memory(plan, bytes, &plan->upload));
-        plan->upload_bytes = bytes;
-    }
-    MF_TRY(mf_memory_write(plan->device, plan->upload, 0, (const char *)input->data + input->byte_offset, bytes));
-    input->data = plan->upload;
-    input->byte_offset = 0;
-    input->device.device_type = (DLDeviceType)mf_device_kind(plan->device);
-    return MF_OK;
-}
-
-/* The pictures become the plane of layer -1. */
-static mf_status take_input(mf_net_plan *plan, const DLTensor *given)
-{
-    DLTensor input = *given;
-    struct view to;
-    const int kind = mf_device_kind(plan->device);
-    if (kind != kDLCPU && input.device.device_type == kDLCPU)
-        MF_TRY(upload(plan, &input));
-    mf_plane_begin(plan, mf_plane(plan, -1));
-    mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
-    if (input.ndim == 3) {
-        to.tensor.ndim = 3;
-        to.tensor.shape++;
-        to.tensor.strides++;
-    }
-    return mf_fold(plan->device, input.ndim == 3 ? "hwc->hwc" : "nhwc->nhwc",
-                   input.dtype.code == kDLUInt ? "f32(a)/255" : "a", &input, &to.tensor);
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static mf_status run_step(mf_net_plan *plan, struct step *step)
-{
-    DLTensor in[STEP_INPUTS];
-    if (step->begins)
-        mf_plane_begin(plan, step->begins);
-    if (step->run)
-        return step->run(plan, step);
-    for (int i = 0; i < step->input_count; i++)
-        in[i] = step->in[i].tensor;
-    return mf_plan_execute_tensors(step->fold, in, &step->out.tensor, NULL);
-}
-
-mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input)
-{
-    MF_TRY(check_input(plan, input));
-    MF_TRY(take_input(plan, input));
-    if (plan->measure)
-        MF_TRY(mf_device_wait(plan->device, NULL));
-    for (int s = 0; s < plan->step_count; s++) {
-        const double start = plan->measure ? seconds_now() : 0;
-        MF_TRY(run_step(plan, &plan->step[s]));
-        if (!plan->measure)
-            continue;
-        MF_TRY(mf_device_wait(plan->device, NULL));
-        plan->step[s].seconds += seconds_now() - start;
-    }
-    return mf_device_wait(plan->device, NULL);
 }
 
 /* ---- reading ---- */

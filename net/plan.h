@@ -37,12 +37,12 @@ enum step_kind {
 };
 
 struct step;
-typedef mf_status step_fn(const mf_net_plan *plan, const struct step *step);
+typedef mf_status step_fn(const mf_net_plan *plan, const struct step *step, void *stream);
 
 struct step {
     int layer, source; /* of a route: which of its sources */
     enum step_kind kind;
-    step_fn *run; /* null: execute the fold */
+    step_fn *run; /* null: execute the fold; on the CPU it has no stream */
     mf_plan *fold;
     int input_count;
     struct view in[STEP_INPUTS], out;
@@ -76,6 +76,8 @@ struct mf_net_plan {
     int64_t scratch_bytes;
     void *upload; /* pictures that came from the CPU, on a GPU */
     int64_t upload_bytes, bytes;
+    struct input_form *form;
+    int next_form; /* the next of them that is made anew */
     int measure;
 };
 
@@ -90,6 +92,12 @@ mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory);
 void mf_net_scratch(mf_net_plan *plan, int64_t floats);
 /* How many may work on a step. */
 int mf_net_threads(const mf_net_plan *plan);
+
+/* ---- run.c: pictures and steps ---- */
+
+/* The folds that take pictures of u8 and f32. */
+mf_status mf_net_plan_inputs(mf_net_plan *plan);
+void mf_net_forget_inputs(mf_net_plan *plan);
 
 /* ---- planes.c: what is computed how, and where outputs lie ---- */
 

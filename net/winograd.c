@@ -243,8 +243,9 @@ static int64_t zero_floats(const struct winograd_step *s)
     return over(s->channels, PAD) * PAD;
 }
 
-static mf_status run(const mf_net_plan *plan, const struct step *step)
+static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     const struct winograd_step *s = step->winograd;
     struct threads *threads = plan->device->threads;
     float *zeros = plan->scratch;
