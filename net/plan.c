@@ -26,39 +26,6 @@ int mf_net_threads(const mf_net_plan *plan)
     return wanted && wanted < there ? wanted : there;
 }
 
-/* ---- weights ---- */
-
-static mf_status copy_numbers(mf_net_plan *plan, const float *from, int64_t count, void **there)
-{
-    const int64_t bytes = count * (int64_t)sizeof(float);
-    if (!from)
-        return MF_OK;
-    MF_TRY(mf_net_memory(plan, bytes, there));
-    return mf_memory_write(plan->device, *there, 0, from, bytes);
-}
-
-/* On the CPU the network's own, else copies. */
-static mf_status make_numbers(mf_net_plan *plan)
-{
-    for (int l = 0; l < plan->net->layer_count; l++) {
-        const struct layer *layer = &plan->net->layer[l];
-        struct numbers *numbers = &plan->numbers[l];
-        if (layer->kind != LAYER_CONVOLUTIONAL)
-            continue;
-        if (mf_device_kind(plan->device) == kDLCPU) {
-            *numbers = (struct numbers){layer->weights, layer->bias, layer->scale, layer->mean};
-            continue;
-        }
-        const int64_t columns = mf_layer_columns(layer), terms = mf_layer_terms(plan->net, layer);
-        MF_TRY(
-            copy_numbers(plan, plan->way == MF_NET_BLAS ? NULL : layer->weights, columns * terms, &numbers->weights));
-        MF_TRY(copy_numbers(plan, layer->bias, columns, &numbers->bias));
-        MF_TRY(copy_numbers(plan, layer->scale, columns, &numbers->scale));
-        MF_TRY(copy_numbers(plan, layer->mean, columns, &numbers->mean));
-    }
-    return MF_OK;
-}
-
 /* ---- making and freeing ---- */
 
 static mf_status check_options(const mf_net *net, const mf_device *device, const mf_net_options *o, mf_net_plan **plan)
@@ -97,7 +64,7 @@ static mf_status make(mf_net_plan *plan)
         return MF_ERROR_MEMORY;
     MF_TRY(mf_planes_make(plan));
     MF_TRY(mf_net_plan_inputs(plan));
-    MF_TRY(make_numbers(plan));
+    MF_TRY(mf_numbers_make(plan));
     MF_TRY(mf_net_plan_steps(plan));
     return plan->scratch_bytes ? mf_net_memory(plan, plan->scratch_bytes, &plan->scratch) : MF_OK;
 }
@@ -124,14 +91,6 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     return status;
 }
 
-static void forget_numbers(mf_net_plan *plan, struct numbers *numbers)
-{
-    mf_memory_destroy(plan->device, numbers->weights);
-    mf_memory_destroy(plan->device, numbers->bias);
-    mf_memory_destroy(plan->device, numbers->scale);
-    mf_memory_destroy(plan->device, numbers->mean);
-}
-
 void mf_net_plan_destroy(mf_net_plan *plan)
 {
     if (!plan)
@@ -143,16 +102,13 @@ void mf_net_plan_destroy(mf_net_plan *plan)
         mf_bands_forget(&plan->step[s]);
     }
     mf_planes_forget(plan);
-    for (int l = 0; plan->numbers && l < plan->net->layer_count; l++)
-        if (mf_device_kind(plan->device) != kDLCPU)
-            forget_numbers(plan, &plan->numbers[l]);
+    mf_numbers_forget(plan);
     mf_net_forget_inputs(plan);
     if (plan->scratch)
         mf_memory_destroy(plan->device, plan->scratch);
     mf_free(plan->winograd);
     mf_free(plan->pooled);
     mf_free(plan->planes);
-    mf_free(plan->numbers);
     mf_free(plan->step);
     mf_free(plan);
 }

@@ -6,7 +6,8 @@
 
 /* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch floats of device memory, of which channels
  * 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
- * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache. */
+ * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache; on GPUs pixels
+ * begin where 16 bytes do. */
 struct plane {
     int64_t h, w, c, border, pitch;
     int64_t first;  /* elements to channel 0 of the first pixel inside the border */
@@ -17,7 +18,18 @@ struct plane {
     int used_again; /* others have the memory when nobody reads it any more */
 };
 
-enum { VIEW_RANK = 7, STEP_INPUTS = 3 };
+enum {
+    VIEW_RANK = 7,
+    STEP_INPUTS = 3,
+    GPU_PIECE = 16, /* bytes that a GPU's kernels read at once: pixels begin there */
+    GPU_FILTERS = 8 /* their weights and outputs are so many, of any type whole pieces */
+};
+
+/* The next multiple of piece. */
+static inline int64_t mf_up_to(int64_t count, int64_t piece)
+{
+    return (count + piece - 1) / piece * piece;
+}
 
 /* A tensor with its shape. */
 struct view {
@@ -92,6 +104,17 @@ mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory);
 void mf_net_scratch(mf_net_plan *plan, int64_t floats);
 /* How many may work on a step. */
 int mf_net_threads(const mf_net_plan *plan);
+
+/* ---- numbers.c: weights and what else a layer has ---- */
+
+/* How a plan has a convolution's weights: [groups][panels][size][size][channels][panel]. */
+struct weight_shape {
+    int64_t panels, panel, channels;
+};
+struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer);
+/* After the planes. */
+mf_status mf_numbers_make(mf_net_plan *plan);
+void mf_numbers_forget(mf_net_plan *plan);
 
 /* ---- run.c: pictures and steps ---- */
 

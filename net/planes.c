@@ -59,10 +59,14 @@ static void choose(mf_net_plan *plan)
 /* ---- a plane's shape ---- */
 
 /* Elements from pixel to pixel. */
-static int64_t choose_pitch(const mf_net *net, int layer, int64_t c)
+static int64_t choose_pitch(const mf_net_plan *plan, int layer, int64_t c)
 {
+    const mf_net *net = plan->net;
     int64_t pitch = c;
-    if (layer >= 0 && net->layer[layer].kind == LAYER_CONVOLUTIONAL)
+    const int filters = layer >= 0 && net->layer[layer].kind == LAYER_CONVOLUTIONAL;
+    if (mf_device_kind(plan->device) != kDLCPU)
+        return mf_up_to(c, filters ? GPU_FILTERS : GPU_PIECE / (int64_t)sizeof(float));
+    if (filters)
         pitch = mf_layer_columns(&net->layer[layer]);
     else if (c >= LINE_FLOATS)
         pitch = (c + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
@@ -77,9 +81,9 @@ static mf_status shape_plane(mf_net_plan *plan, int layer)
     plane->h = shape[0];
     plane->w = shape[1];
     plane->c = shape[2];
-    plane->pitch = choose_pitch(plan->net, layer, plane->c);
+    plane->pitch = choose_pitch(plan, layer, plane->c);
     if (layer > 0 && plan->pooled[layer - 1]) /* whole panels of filters are written */
-        plane->pitch = choose_pitch(plan->net, layer - 1, plane->c);
+        plane->pitch = choose_pitch(plan, layer - 1, plane->c);
     plane->row = (plane->w + 2 * plane->border) * plane->pitch;
     plane->image = (plane->h + 2 * plane->border) * plane->row;
     plane->first = plane->border * (plane->row + plane->pitch);

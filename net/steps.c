@@ -85,7 +85,8 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
     const struct layer *l = &plan->net->layer[step->layer];
     const struct numbers *numbers = &plan->numbers[step->layer];
     const int fused = !(plan->net->flags & MF_NET_UNFUSED);
-    const int64_t in = from->c / l->groups, taps = l->size * l->size, p = l->panel, o = l->groups * l->panels;
+    const struct weight_shape shape = mf_weight_shape(plan, step->layer);
+    const int64_t in = shape.channels, taps = l->size * l->size, p = shape.panel, o = l->groups * shape.panels;
     char h[48], w[48], modes[160], expression[48];
     window_text(h, sizeof h, l, 'h', 'i', 0);
     window_text(w, sizeof w, l, 'w', 'j', 0);

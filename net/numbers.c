@@ -1,0 +1,99 @@
+/* A plan's weights, biases and what batch norm leaves: on the CPU the network's own, on GPUs copies.
+ *
+ * A GPU's kernels read matrices, terms x filters, from memory in pieces of 16 bytes: there a group's filters are one
+ * panel, and channels are as many as such a piece begins. Filters and channels that are no layer's have weights of
+ * zero. */
+#include "plan.h"
+
+#include <string.h>
+
+struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    const struct plane *from = mf_plane(plan, l->source[0]);
+    struct weight_shape shape = {l->panels, l->panel, from->c / l->groups};
+    if (mf_device_kind(plan->device) == kDLCPU || l->groups > 1)
+        return shape;
+    shape.panels = 1;
+    shape.panel = mf_up_to(l->c, GPU_FILTERS);
+    if (from->owns && !(plan->options.flags & MF_ORDER_CONTRACT)) /* whose order counts the terms */
+        shape.channels = mf_up_to(from->c, GPU_PIECE / (int64_t)sizeof(float));
+    return shape;
+}
+
+/* The network's weights [group][panel][tap][channel][filter] in the plan's shape; `to` is zero. */
+static void lay_weights(const struct layer *l, int64_t channels, const struct weight_shape *shape, float *to)
+{
+    const int64_t taps = l->size * l->size, filters = l->c / l->groups;
+    for (int64_t f = 0; f < l->c; f++) {
+        const int64_t group = f / filters, in_group = f % filters;
+        const int64_t panel = group * l->panels + in_group / l->panel;
+        const float *from = l->weights + panel * taps * channels * l->panel + in_group % l->panel;
+        float *column = to + group * taps * shape->channels * shape->panel + in_group;
+        for (int64_t t = 0; t < taps; t++)
+            for (int64_t c = 0; c < channels; c++)
+                column[(t * shape->channels + c) * shape->panel] = from[(t * channels + c) * l->panel];
+    }
+}
+
+static mf_status copy_weights(mf_net_plan *plan, int layer, void **there)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    const struct weight_shape shape = mf_weight_shape(plan, layer);
+    const int64_t count = l->groups * shape.panels * l->size * l->size * shape.channels * shape.panel;
+    const int64_t bytes = count * (int64_t)sizeof(float);
+    MF_TRY(mf_net_memory(plan, bytes, there));
+    float *weights = mf_calloc((size_t)bytes);
+    if (!weights)
+        return MF_ERROR_MEMORY;
+    lay_weights(l, mf_plane(plan, l->source[0])->c / l->groups, &shape, weights);
+    mf_status status = mf_memory_write(plan->device, *there, 0, weights, bytes);
+    mf_free(weights);
+    return status;
+}
+
+/* Numbers of each filter; those that fill up a panel are zero. */
+static mf_status copy_numbers(mf_net_plan *plan, int layer, const float *from, void **there)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    const struct weight_shape shape = mf_weight_shape(plan, layer);
+    const int64_t item = (int64_t)sizeof(float);
+    if (!from)
+        return MF_OK;
+    MF_TRY(mf_net_memory(plan, l->groups * shape.panels * shape.panel * item, there));
+    return mf_memory_write(plan->device, *there, 0, from, l->c * item);
+}
+
+mf_status mf_numbers_make(mf_net_plan *plan)
+{
+    for (int l = 0; l < plan->net->layer_count; l++) {
+        const struct layer *layer = &plan->net->layer[l];
+        struct numbers *numbers = &plan->numbers[l];
+        if (layer->kind != LAYER_CONVOLUTIONAL)
+            continue;
+        if (mf_device_kind(plan->device) == kDLCPU) {
+            *numbers = (struct numbers){layer->weights, layer->bias, layer->scale, layer->mean};
+            continue;
+        }
+        if (plan->way != MF_NET_BLAS) /* which has a matrix of its own */
+            MF_TRY(copy_weights(plan, l, &numbers->weights));
+        MF_TRY(copy_numbers(plan, l, layer->bias, &numbers->bias));
+        MF_TRY(copy_numbers(plan, l, layer->scale, &numbers->scale));
+        MF_TRY(copy_numbers(plan, l, layer->mean, &numbers->mean));
+    }
+    return MF_OK;
+}
+
+void mf_numbers_forget(mf_net_plan *plan)
+{
+    for (int l = 0; plan->numbers && l < plan->net->layer_count; l++) {
+        const struct numbers *numbers = &plan->numbers[l];
+        if (mf_device_kind(plan->device) == kDLCPU)
+            continue;
+        mf_memory_destroy(plan->device, numbers->weights);
+        mf_memory_destroy(plan->device, numbers->bias);
+        mf_memory_destroy(plan->device, numbers->scale);
+        mf_memory_destroy(plan->device, numbers->mean);
+    }
+    mf_free(plan->numbers);
+}
