@@ -2,6 +2,7 @@
 #include "plan.h"
 
 #include "../src/plan.h"
+#include "../src/vocab/convert.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,6 +29,22 @@ int mf_net_threads(const mf_net_plan *plan)
 
 /* ---- making and freeing ---- */
 
+static mf_status check_precision(const mf_device *device, const mf_net_options *o)
+{
+    static const char *const names[] = {"f32", "tf32", "f16"};
+    if ((int)o->precision < 0 || o->precision > MF_NET_F16)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_create: precision %d is not 0 to 2", (int)o->precision);
+    if (o->precision != MF_NET_F32 && o->way != MF_NET_FOLDS)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "precision %s is for way MF_NET_FOLDS, and the plan's is %s",
+                       names[o->precision], o->way == MF_NET_BLAS ? "MF_NET_BLAS" : "MF_NET_SCALAR");
+    if (o->precision == MF_NET_TF32 && mf_device_kind(device) == kDLCPU)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "precision tf32 is for GPUs, not for %s", mf_device_describe(device));
+    if (o->precision == MF_NET_TF32 && o->order_contract)
+        return mf_fail(MF_ERROR_ARGUMENT, "precision tf32 and order_contract, which wants every bit of f32, were asked "
+                                          "for together");
+    return MF_OK;
+}
+
 static mf_status check_options(const mf_net *net, const mf_device *device, const mf_net_options *o, mf_net_plan **plan)
 {
     if (!net || !device || !plan)
@@ -36,8 +53,6 @@ static mf_status check_options(const mf_net *net, const mf_device *device, const
                        : !device ? "the device"
                                  : "the result");
     *plan = NULL;
-    if (!o)
-        return MF_OK;
     if ((int)o->way < 0 || o->way > MF_NET_SCALAR || o->batch < 0 || o->threads < 0)
         return mf_fail(MF_ERROR_ARGUMENT,
                        "mf_net_plan_create: way %d is not 0 to 2, or a batch of %lld or %d threads "
@@ -45,7 +60,7 @@ static mf_status check_options(const mf_net *net, const mf_device *device, const
                        (int)o->way, (long long)o->batch, o->threads);
     if (o->way == MF_NET_SCALAR && mf_device_kind(device) != kDLCPU)
         return mf_fail(MF_ERROR_UNSUPPORTED, "plain loops run on the CPU, not on %s", mf_device_describe(device));
-    return MF_OK;
+    return check_precision(device, o);
 }
 
 static mf_status make(mf_net_plan *plan)
@@ -72,7 +87,7 @@ static mf_status make(mf_net_plan *plan)
 mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_options *options, mf_net_plan **result)
 {
     const mf_net_options o = options ? *options : (mf_net_options){.way = MF_NET_FOLDS};
-    MF_TRY(check_options(net, device, options, result));
+    MF_TRY(check_options(net, device, &o, result));
     struct mf_net_plan *plan = mf_calloc(sizeof *plan);
     if (!plan)
         return MF_ERROR_MEMORY;
@@ -80,6 +95,7 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->device = device;
     plan->way = o.way;
     plan->batch = o.batch ? o.batch : 1;
+    plan->precision = o.precision;
     plan->direct = o.direct;
     plan->keep = o.keep || mf_device_kind(device) != kDLCPU;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
@@ -115,6 +131,38 @@ void mf_net_plan_destroy(mf_net_plan *plan)
 
 /* ---- reading ---- */
 
+/* Floats of a row's channels. */
+static void take_row(const struct plane *plane, const char *from, float *to)
+{
+    const int64_t item = mf_item_bytes(plane->type);
+    for (int64_t x = 0; x < plane->w; x++, to += plane->c, from += plane->pitch * item) {
+        if (plane->type == MF_F32) {
+            memcpy(to, from, (size_t)(plane->c * item));
+            continue;
+        }
+        const uint16_t *half = (const uint16_t *)(const void *)from;
+        for (int64_t c = 0; c < plane->c; c++)
+            to[c] = mf_f16_to_f32(half[c]);
+    }
+}
+
+/* One copy a picture: from its first pixel to its last, with what of the border is between them. */
+mf_status mf_net_read(mf_net_plan *plan, int layer, int64_t first, int64_t count, float *values)
+{
+    const struct plane *plane = mf_plane(plan, layer);
+    const int64_t item = mf_item_bytes(plane->type);
+    const int64_t bytes = ((plane->h - 1) * plane->row + (plane->w - 1) * plane->pitch + plane->c) * item;
+    char *picture = mf_alloc((size_t)bytes);
+    mf_status status = picture ? MF_OK : MF_ERROR_MEMORY;
+    for (int64_t n = first; status == MF_OK && n < first + count; n++) {
+        status = mf_memory_read(plan->device, plane->memory, (plane->first + n * plane->image) * item, picture, bytes);
+        for (int64_t y = 0; status == MF_OK && y < plane->h; y++, values += plane->w * plane->c)
+            take_row(plane, picture + y * plane->row * item, values);
+    }
+    mf_free(picture);
+    return status;
+}
+
 mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t capacity)
 {
     if (!plan || !values || layer < -1 || layer >= plan->net->layer_count)
@@ -130,18 +178,7 @@ mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t 
     if (capacity < wanted)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_read: layer %d has %lld numbers and there is room for %lld",
                        layer, (long long)wanted, (long long)capacity);
-    float *row = mf_alloc((size_t)(plane->w * plane->pitch) * sizeof(float));
-    mf_status status = row ? MF_OK : MF_ERROR_MEMORY;
-    for (int64_t y = 0; status == MF_OK && y < plan->batch * plane->h; y++) {
-        const int64_t at = plane->first + y / plane->h * plane->image + y % plane->h * plane->row;
-        const int64_t floats = (plane->w - 1) * plane->pitch + plane->c;
-        status = mf_memory_read(plan->device, plane->memory, at * (int64_t)sizeof(float), row,
-                                floats * (int64_t)sizeof(float));
-        for (int64_t x = 0; status == MF_OK && x < plane->w; x++, values += plane->c)
-            memcpy(values, row + x * plane->pitch, (size_t)plane->c * sizeof(float));
-    }
-    mf_free(row);
-    return status;
+    return mf_net_read(plan, layer, 0, plan->batch, values);
 }
 
 int mf_net_plan_step_count(const mf_net_plan *plan)

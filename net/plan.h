@@ -4,12 +4,13 @@
 
 #include "net.h"
 
-/* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch floats of device memory, of which channels
- * 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
+/* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch elements of device memory, of which
+ * channels 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
  * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache; on GPUs pixels
  * begin where 16 bytes do. */
 struct plane {
     int64_t h, w, c, border, pitch;
+    mf_type type;   /* f32, or f16 */
     int64_t first;  /* elements to channel 0 of the first pixel inside the border */
     int64_t row;    /* elements from row to row, */
     int64_t image;  /* from picture to picture */
@@ -24,6 +25,11 @@ enum {
     GPU_PIECE = 16, /* bytes that a GPU's kernels read at once: pixels begin there */
     GPU_FILTERS = 8 /* their weights and outputs are so many, of any type whole pieces */
 };
+
+static inline int64_t mf_item_bytes(mf_type type)
+{
+    return ((int)type & 0xff) / 8;
+}
 
 /* The next multiple of piece. */
 static inline int64_t mf_up_to(int64_t count, int64_t piece)
@@ -77,6 +83,7 @@ struct mf_net_plan {
     mf_net_way way;
     int64_t batch;
     mf_options options;
+    mf_net_precision precision;
     int direct, keep;
     char *winograd, *pooled; /* by layer: whether it is by Winograd's algorithm; is only in memory as its pool */
     struct plane *planes;    /* of layer l at l + 1 */
@@ -102,6 +109,8 @@ static inline struct plane *mf_plane(const mf_net_plan *plan, int layer)
 mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory);
 /* A step wants so much of plan->scratch, which is there when it runs. */
 void mf_net_scratch(mf_net_plan *plan, int64_t floats);
+/* The outputs of a layer for `count` pictures, as mf_net_plan_read gives them. */
+mf_status mf_net_read(mf_net_plan *plan, int layer, int64_t first, int64_t count, float *values);
 /* How many may work on a step. */
 int mf_net_threads(const mf_net_plan *plan);
 
@@ -110,6 +119,7 @@ int mf_net_threads(const mf_net_plan *plan);
 /* How a plan has a convolution's weights: [groups][panels][size][size][channels][panel]. */
 struct weight_shape {
     int64_t panels, panel, channels;
+    mf_type type;
 };
 struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer);
 /* After the planes. */
@@ -131,8 +141,8 @@ void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane);
 
 /* ---- views.c ---- */
 
-/* Floats at `memory`, `first` elements behind its beginning. */
-void mf_view_make(struct view *view, const mf_net_plan *plan, void *memory, int64_t first, int rank,
+/* Elements at `memory`, `first` of them behind its beginning. */
+void mf_view_make(struct view *view, const mf_net_plan *plan, mf_type type, void *memory, int64_t first, int rank,
                   const int64_t *shape, const int64_t *stride);
 /* batch x h x w x c without the border, or with `pad` rows and columns of it on each side. */
 void mf_view_plane(struct view *view, const mf_net_plan *plan, const struct plane *plane, int64_t pad);
