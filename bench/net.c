@@ -2,11 +2,12 @@
  *
  *     bench_net [NET.cfg NET.weights [RUNS [BACKEND [DEVICE [PRECISION]]]]]
  *
- * BACKEND is simd (the default), direct (without Winograd), unfused, openblas (cuBLAS on CUDA) or scalar. DEVICE is cpu,
- * cuda:0 ..., whose peak is not measured; PRECISION f32, tf32 or f16. Without files a convolution
- * like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs. The floor of a layer is its
- * multiplications and additions at the measured peak, the median of one trial before each run: processors, and what
- * shares them, change their speed. Winograd's algorithm has fewer multiplications, and can be below it. */
+ * BACKEND is simd (the default: folds), direct (without Winograd), unfused, openblas (cuBLAS on CUDA) or scalar. DEVICE
+ * is cpu (the default), or a GPU such as cuda:0, whose peak is not measured; PRECISION f32 (the default), tf32 or f16.
+ * Without files a convolution like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs.
+ * The floor of a layer is its multiplications and additions at the measured peak, the median of one trial before each
+ * run: processors, and what shares them, change their speed. Winograd's algorithm has fewer multiplications, and can be
+ * below it. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

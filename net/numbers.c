@@ -1,5 +1,5 @@
-/* A plan's weights, biases and what batch norm leaves: on the CPU the network's own, on GPUs, and where weights are to be
- * f16, copies.
+/* A plan's weights, biases and what batch norm leaves: on the CPU the network's own, on GPUs copies. So are weights
+ * that are to be f16.
  *
  * A GPU's kernels read matrices, terms x filters, from memory in pieces of 16 bytes: there a group's filters are one
  * panel, and channels are as many as such a piece begins. Filters and channels that are no layer's have weights of

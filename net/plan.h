@@ -4,8 +4,8 @@
 
 #include "net.h"
 
-/* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch elements of device memory, of which
- * channels 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
+/* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch elements of device memory, of which channels
+ * 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
  * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache; on GPUs pixels
  * begin where 16 bytes do. */
 struct plane {
