@@ -1,11 +1,13 @@
 /* A network layer by layer, beside the fused multiply-adds that the cores can do, measured in the same run:
  *
- *     bench_net [NET.cfg NET.weights [RUNS [BACKEND]]]
+ *     bench_net [NET.cfg NET.weights [RUNS [BACKEND [DEVICE [PRECISION]]]]]
  *
- * BACKEND is simd (the default), direct (without Winograd), unfused, openblas or scalar. Without files a convolution
- * like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs. The floor of a layer is its
- * multiplications and additions at the measured peak, the median of one trial before each run: processors, and what
- * shares them, change their speed. Winograd's algorithm has fewer multiplications, and can be below it. */
+ * BACKEND is simd (the default: folds), direct (without Winograd), unfused, openblas (cuBLAS on CUDA) or scalar. DEVICE
+ * is cpu (the default), or a GPU such as cuda:0, whose peak is not measured; PRECISION f32 (the default), tf32 or f16.
+ * Without files a convolution like those of YOLOv2-tiny is timed, with weights of zeros. Times are medians of all runs.
+ * The floor of a layer is its multiplications and additions at the measured peak, the median of one trial before each
+ * run: processors, and what shares them, change their speed. Winograd's algorithm has fewer multiplications, and can be
+ * below it. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -144,6 +146,15 @@ static const struct backend *find_backend(const char *name)
     return NULL;
 }
 
+/* By mf_net_precision; -1: no name of one. */
+static int find_precision(const char *name)
+{
+    return !strcmp(name, "f32")    ? MF_NET_F32
+           : !strcmp(name, "tf32") ? MF_NET_TF32
+           : !strcmp(name, "f16")  ? MF_NET_F16
+                                   : -1;
+}
+
 static mf_net *load(int argc, char **argv, uint32_t flags)
 {
     static const char own[] = "[net]\nheight=52\nwidth=52\nchannels=128\n[convolutional]\nfilters=128\nsize=3\npad=1\n"
@@ -183,46 +194,59 @@ static void show(const mf_net *net, mf_net_plan *plan, double (*seconds)[MOST_RU
            1e3 * run, 1e3 * floor, floor > 0 ? run / floor : 0);
 }
 
-int main(int argc, char **argv)
+/* One run as it is and one measured, for each of `runs` after two. */
+static int measure(mf_device *device, mf_net_plan *plan, const DLTensor *input, int runs, double (*seconds)[MOST_RUNS],
+                   double *whole, double *peaks)
 {
-    static double seconds[MOST_STEPS][MOST_RUNS], whole[MOST_RUNS], peaks[MOST_RUNS];
-    const int runs = argc > 3 ? atoi(argv[3]) : 20;
-    const struct backend *backend = find_backend(argc > 4 ? argv[4] : "simd");
-    mf_device *cpu = NULL;
-    mf_net_plan *plan = NULL;
-    mf_net_layer in;
-    mf_net *net = backend ? load(argc, argv, backend->flags) : NULL;
-    if (!net || runs < 1 || runs > MOST_RUNS || mf_net_layer_get(net, -1, &in) != MF_OK ||
-        mf_device_open("cpu", &cpu) != MF_OK || mf_net_plan_create(net, cpu, &backend->options, &plan) != MF_OK ||
-        mf_net_plan_step_count(plan) > MOST_STEPS) {
-        fprintf(stderr, "%s\n", backend ? mf_error() : "there is no such backend");
-        return 1;
-    }
-    const int64_t shape[3] = {in.height, in.width, in.channels};
-    float *picture = calloc((size_t)(shape[0] * shape[1] * shape[2]), sizeof *picture);
-    const DLTensor input = mf_tensor(picture, MF_F32, 3, shape);
-    int good = picture != NULL;
+    int good = 1;
     for (int r = -2; good && r < runs; r++) {
-        peaks[r < 0 ? 0 : r] = measure_peak(cpu->thread_count, mf_cpu_isa_name(cpu));
+        if (mf_device_kind(device) == kDLCPU)
+            peaks[r < 0 ? 0 : r] = measure_peak(device->thread_count, mf_cpu_isa_name(device));
         mf_net_plan_measure(plan, 0);
         const double start = seconds_now();
-        good = mf_net_plan_run(plan, &input) == MF_OK;
+        good = mf_net_plan_run(plan, input) == MF_OK;
         whole[r < 0 ? 0 : r] = seconds_now() - start;
         mf_net_plan_measure(plan, 1);
-        good &= mf_net_plan_run(plan, &input) == MF_OK;
+        good &= mf_net_plan_run(plan, input) == MF_OK;
         for (int s = 0; s < mf_net_plan_step_count(plan); s++) {
             mf_net_step step;
             good &= mf_net_plan_step(plan, s, &step) == MF_OK;
             seconds[s][r < 0 ? 0 : r] = step.seconds;
         }
     }
+    if (!good)
+        fprintf(stderr, "%s\n", mf_error());
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    static double seconds[MOST_STEPS][MOST_RUNS], whole[MOST_RUNS], peaks[MOST_RUNS];
+    const int runs = argc > 3 ? atoi(argv[3]) : 20, precision = find_precision(argc > 6 ? argv[6] : "f32");
+    const struct backend *backend = find_backend(argc > 4 ? argv[4] : "simd");
+    mf_net_options options = backend ? backend->options : (mf_net_options){.way = MF_NET_FOLDS};
+    mf_device *device = NULL;
+    mf_net_plan *plan = NULL;
+    mf_net_layer in;
+    mf_net *net = backend && precision >= 0 ? load(argc, argv, backend->flags) : NULL;
+    options.precision = (mf_net_precision)precision;
+    if (!net || runs < 1 || runs > MOST_RUNS || mf_net_layer_get(net, -1, &in) != MF_OK ||
+        mf_device_open(argc > 5 ? argv[5] : "cpu", &device) != MF_OK ||
+        mf_net_plan_create(net, device, &options, &plan) != MF_OK || mf_net_plan_step_count(plan) > MOST_STEPS) {
+        fprintf(stderr, "%s\n", backend && precision >= 0 ? mf_error() : "there is no such backend or precision");
+        return 1;
+    }
+    const int64_t shape[3] = {in.height, in.width, in.channels};
+    float *picture = calloc((size_t)(shape[0] * shape[1] * shape[2]), sizeof *picture);
+    const DLTensor input = mf_tensor(picture, MF_F32, 3, shape);
+    const int good = picture && measure(device, plan, &input, runs, seconds, whole, peaks);
     const double peak = median(peaks, runs);
-    printf("%s; peak %.1f GFLOP/s; medians of %d runs\n", mf_device_describe(cpu), 1e-9 * peak, runs);
+    printf("%s; peak %.1f GFLOP/s; medians of %d runs\n", mf_device_describe(device), 1e-9 * peak, runs);
     if (good)
         show(net, plan, seconds, whole, runs, peak);
     free(picture);
     mf_net_plan_destroy(plan);
-    mf_device_close(cpu);
+    mf_device_close(device);
     mf_net_destroy(net);
     return !good;
 }

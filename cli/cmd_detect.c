@@ -16,11 +16,11 @@ enum { MOST_BOXES = 1000, ERROR_TEXT = 512 };
 
 /* Everything one call holds; released at one place. */
 struct job {
-    const char *names_path, *backend, *rules;
+    const char *names_path, *backend, *rules, *precision;
     double threshold, overlap;
     int64_t threads, trials;
-    int letterbox, times, json, unfused, contract;
-    int silent; /* boxes were shown already */
+    int letterbox, times, json, unfused, contract, bits; /* bits: mf_net_precision */
+    int silent;                                          /* boxes were shown already */
     struct option_list arguments, files;
     mf_net *net;
     mf_net_names *names;
@@ -140,7 +140,8 @@ static int detect_one(struct job *job, int number)
 static int detect_all(struct job *job, const char *backend)
 {
     const int count = job->arguments.count - 2;
-    const mf_net_options options = {.order_contract = job->contract, .threads = (int)job->threads};
+    const mf_net_options options = {
+        .order_contract = job->contract, .threads = (int)job->threads, .precision = (mf_net_precision)job->bits};
     struct progress progress;
     int status = 0;
     if (net_way_open(&job->way, job->net, backend, &options, job->times))
@@ -182,8 +183,14 @@ static int detect_ways(struct job *job)
     return status;
 }
 
-static int check(const struct job *job)
+static const char *const precisions[] = {"f32", "tf32", "f16"}; /* by mf_net_precision */
+
+static int check(struct job *job)
 {
+    while (job->bits < 3 && strcmp(job->precision, precisions[job->bits]) != 0)
+        job->bits++;
+    if (job->bits == 3)
+        return complain(2, "--precision takes f32, tf32 or f16, not \"%s\"", job->precision);
     if (job->arguments.count < 3)
         return complain(2, "detect needs NET.cfg, NET.weights and at least one picture; 'modefold detect --help' has "
                            "examples");
@@ -222,23 +229,17 @@ int command_detect(int argc, char **argv)
         return complain(1, "out of memory");
     job->backend = "simd";
     job->rules = "darknet";
+    job->precision = "f32";
     job->trials = 5;
     const struct option_spec specs[] = {
-        {"o", OPTION_MANY, &job->files},
-        {"output", OPTION_MANY, &job->files},
-        {"names", OPTION_TEXT, &job->names_path},
-        {"threshold", OPTION_REAL, &job->threshold},
-        {"overlap", OPTION_REAL, &job->overlap},
-        {"rules", OPTION_TEXT, &job->rules},
-        {"backend", OPTION_TEXT, &job->backend},
-        {"threads", OPTION_NUMBER, &job->threads},
-        {"letterbox", OPTION_FLAG, &job->letterbox},
-        {"unfused", OPTION_FLAG, &job->unfused},
-        {"order-contract", OPTION_FLAG, &job->contract},
-        {"times", OPTION_FLAG, &job->times},
-        {"trials", OPTION_NUMBER, &job->trials},
-        {"json", OPTION_FLAG, &job->json},
-        {NULL, OPTION_FLAG, NULL},
+        {"o", OPTION_MANY, &job->files},           {"output", OPTION_MANY, &job->files},
+        {"names", OPTION_TEXT, &job->names_path},  {"threshold", OPTION_REAL, &job->threshold},
+        {"overlap", OPTION_REAL, &job->overlap},   {"rules", OPTION_TEXT, &job->rules},
+        {"backend", OPTION_TEXT, &job->backend},   {"precision", OPTION_TEXT, &job->precision},
+        {"threads", OPTION_NUMBER, &job->threads}, {"letterbox", OPTION_FLAG, &job->letterbox},
+        {"unfused", OPTION_FLAG, &job->unfused},   {"order-contract", OPTION_FLAG, &job->contract},
+        {"times", OPTION_FLAG, &job->times},       {"trials", OPTION_NUMBER, &job->trials},
+        {"json", OPTION_FLAG, &job->json},         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &job->arguments);
     if (!status)

@@ -190,6 +190,7 @@ static const char detect[] =
     "  --rules RULES      darknet: of each class' boxes; course: the best class only, boxes of any class\n"
     "  --letterbox        keep the picture's proportions, with grey at its sides; else it is stretched\n"
     "  --backend NAME     scalar, openblas, simd, cublas, cuda or opencl (simd); with --times a list\n"
+    "  --precision NAME   f32, f16 (weights and layers' outputs), tf32 (on a GPU, factors on tensor cores) (f32)\n"
     "  --threads N        1 to 256 (all cores this process may use)\n"
     "  --unfused          batch norm, bias and activation as steps of their own\n"
     "  --order-contract   the bits that every device gives, instead of the fastest order\n"

@@ -76,6 +76,14 @@ typedef enum mf_net_way {
     MF_NET_SCALAR = 2 /* plain loops on one thread of the CPU: what the others are compared with */
 } mf_net_way;
 
+/* What numbers are rounded to between the picture and the results; sums are f32 always (docs/networks.md).
+ *   MF_NET_F32   nothing shorter
+ *   MF_NET_TF32  GPUs: factors of convolutions to TF32, for tensor cores, by solver product:tf32; a convolution that it
+ *                does not take is as for MF_NET_F32
+ *   MF_NET_F16   weights and layers' outputs are f16. Biases are f32, and so are outputs that [region] and [yolo] read,
+ *                or no layer. GPUs, and on the CPU, where it is slow, for comparisons */
+typedef enum mf_net_precision { MF_NET_F32 = 0, MF_NET_TF32 = 1, MF_NET_F16 = 2 } mf_net_precision;
+
 /* Start from {0}. */
 typedef struct mf_net_options {
     mf_net_way way;
@@ -85,6 +93,7 @@ typedef struct mf_net_options {
     int direct;         /* no Winograd: every convolution as it stands (docs/networks.md has both errors) */
     int keep;           /* every layer's output stays, to be read; else on the CPU memory is used again by later layers,
                            and a 2 x 2 pool is the end of the convolution before it */
+    mf_net_precision precision; /* with MF_NET_FOLDS; others than MF_NET_F32 are MF_ERROR_UNSUPPORTED elsewhere */
 } mf_net_options;
 
 /* Plans the network; options may be null. On a device "sm:N" this compiles every kernel, and nothing can be run. */
@@ -95,6 +104,13 @@ MF_API mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const 
  * it is 1), of floats as they are or of u8, which are divided by 255; any strides on the device itself, row-major where
  * a GPU gets a tensor of the CPU. Pictures of other sizes: mf_net_fit. */
 MF_API mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input);
+
+/* The same without waiting: puts all work into the stream of the plan's device (null: the device's own; the CPU has no
+ * other), and neither allocates nor copies from the CPU, so a CUDA graph can capture it. The input has to be where the
+ * device reads. Pictures that are row-major u8 or f32 need nothing more; the first of another type or other strides
+ * make a plan, so run them once before they are captured. mf_device_wait on the stream comes before mf_net_plan_read
+ * and mf_net_plan_detect. Nothing is measured. */
+MF_API mf_status mf_net_plan_enqueue(mf_net_plan *plan, const DLTensor *input, void *stream);
 
 /* Copies the output of a layer (-1: the input) to the CPU as batch x height x width x channels floats, row-major;
  * capacity: how many fit. On the CPU only what no layer reads is there, and what [region] and [yolo] read, unless the

@@ -57,8 +57,9 @@ static void run_band(void *context, int64_t number, int thread)
     }
 }
 
-static mf_status run(const mf_net_plan *plan, const struct step *step)
+static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     struct job job = {plan, step->bands, 0, MF_OK, ""};
     mf_parallel(plan->device->threads, mf_net_threads(plan), plan->batch * step->bands->bands, run_band, &job);
     return job.status == MF_OK ? MF_OK : mf_fail(job.status, "%s", job.text);
@@ -69,7 +70,8 @@ static mf_status run(const mf_net_plan *plan, const struct step *step)
 /* Whole bands of two or more rows. */
 int mf_bands_fit(const mf_net_plan *plan, int layer)
 {
-    return mf_device_kind(plan->device) == kDLCPU && plan->way == MF_NET_FOLDS && plan->net->layer[layer].h % 2 == 0;
+    return mf_device_kind(plan->device) == kDLCPU && plan->way == MF_NET_FOLDS && plan->precision == MF_NET_F32 &&
+           plan->net->layer[layer].h % 2 == 0;
 }
 
 /* As many rows as fit in the cache, and go into the picture. */
@@ -118,8 +120,13 @@ mf_status mf_bands_add_conv(mf_net_plan *plan, int layer)
     const int64_t pitch = mf_layer_columns(l), threads = mf_net_threads(plan);
     choose_rows(b, l->h, l->w * pitch * (int64_t)sizeof(float), LEAST_BANDS * threads);
     b->room = (b->rows * l->w * pitch + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
-    b->band = (struct plane){
-        .h = b->rows, .w = l->w, .c = l->c, .pitch = pitch, .row = l->w * pitch, .image = b->rows * l->w * pitch};
+    b->band = (struct plane){.h = b->rows,
+                             .w = l->w,
+                             .c = l->c,
+                             .pitch = pitch,
+                             .type = MF_F32,
+                             .row = l->w * pitch,
+                             .image = b->rows * l->w * pitch};
     b->band.memory = (void *)(uintptr_t)64; /* until it runs, for the views: scratch memory is made last */
     mf_net_scratch(plan, threads * b->room);
     step->run = run;

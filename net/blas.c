@@ -57,9 +57,10 @@ static mf_status plan_copy(mf_net_plan *plan, const struct layer *l, struct blas
     int64_t stride[VIEW_RANK], total = 1;
     for (int d = VIEW_RANK - 1; d >= 0; total *= shape[d--])
         stride[d] = total;
-    mf_view_make(&b->row_view, plan, b->windows, 0, VIEW_RANK, shape, stride);
+    mf_view_make(&b->row_view, plan, MF_F32, b->windows, 0, VIEW_RANK, shape, stride);
     mf_view_make(
-        &b->window_view, plan, from->memory, from->first - l->before * (from->row + from->pitch), VIEW_RANK, shape,
+        &b->window_view, plan, from->type, from->memory, from->first - l->before * (from->row + from->pitch), VIEW_RANK,
+        shape,
         (int64_t[]){channels, from->image, l->stride * from->row, l->stride * from->pitch, from->row, from->pitch, 1});
     return mf_plan_create(plan->device, "gnhwijc->gnhwijc", "a", &b->window_view.tensor, &b->row_view.tensor,
                           &plan->options, &b->copy);
@@ -72,9 +73,9 @@ static mf_status plan_product(mf_net_plan *plan, struct blas_step *b)
     const char *const blas = mf_device_kind(plan->device) == kDLCPU ? "openblas" : "cublas";
     mf_options options = plan->options;
     options.solver = m > 1 && k > 1 && n > 1 ? blas : NULL;
-    mf_view_make(&b->row_view, plan, b->windows, 0, 3, (int64_t[]){g, m, k}, (int64_t[]){m * k, k, 1});
-    mf_view_make(&b->weight_view, plan, b->weights, 0, 3, (int64_t[]){g, k, n}, (int64_t[]){k * n, n, 1});
-    mf_view_make(&b->sum_rows, plan, b->sums, 0, 3, (int64_t[]){g, m, n}, (int64_t[]){m * n, n, 1});
+    mf_view_make(&b->row_view, plan, MF_F32, b->windows, 0, 3, (int64_t[]){g, m, k}, (int64_t[]){m * k, k, 1});
+    mf_view_make(&b->weight_view, plan, MF_F32, b->weights, 0, 3, (int64_t[]){g, k, n}, (int64_t[]){k * n, n, 1});
+    mf_view_make(&b->sum_rows, plan, MF_F32, b->sums, 0, 3, (int64_t[]){g, m, n}, (int64_t[]){m * n, n, 1});
     const DLTensor in[] = {b->row_view.tensor, b->weight_view.tensor};
     return mf_plan_create(plan->device, "gmk,gkn->gmn", "sum(a*b)", in, &b->sum_rows.tensor, &options, &b->product);
 }
@@ -87,26 +88,29 @@ static mf_status plan_finish(mf_net_plan *plan, struct step *step, struct blas_s
     const int fused = !(plan->net->flags & MF_NET_UNFUSED);
     const int64_t n = b->filters, shape[] = {plan->batch, l->h, l->w, b->groups, n};
     char text[32];
-    mf_view_make(&b->sum_view, plan, b->sums, 0, 5, shape, (int64_t[]){l->h * l->w * n, l->w * n, n, b->pixels * n, 1});
-    mf_view_make(&b->bias, plan, plan->numbers[step->layer].bias, 0, 2, (int64_t[]){b->groups, n}, (int64_t[]){n, 1});
-    mf_view_make(&step->out, plan, to->memory, to->first, 5, shape, (int64_t[]){to->image, to->row, to->pitch, n, 1});
+    mf_view_make(&b->sum_view, plan, MF_F32, b->sums, 0, 5, shape,
+                 (int64_t[]){l->h * l->w * n, l->w * n, n, b->pixels * n, 1});
+    mf_view_make(&b->bias, plan, MF_F32, plan->numbers[step->layer].bias, 0, 2, (int64_t[]){b->groups, n},
+                 (int64_t[]){n, 1});
+    mf_view_make(&step->out, plan, to->type, to->memory, to->first, 5, shape,
+                 (int64_t[]){to->image, to->row, to->pitch, n, 1});
     mf_activation_text(l->activation, "a+b", text, sizeof text);
     const DLTensor in[] = {b->sum_view.tensor, b->bias.tensor};
     return mf_plan_create(plan->device, fused ? "nhwgf,gf->nhwgf" : "nhwgf->nhwgf", fused ? text : "a", in,
                           &step->out.tensor, &plan->options, &b->finish);
 }
 
-static mf_status run(const mf_net_plan *plan, const struct step *step)
+static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)
 {
     const struct blas_step *b = step->blas;
+    (void)plan;
     DLTensor rows = b->row_view.tensor;
     const DLTensor factors[] = {rows, b->weight_view.tensor}, in[] = {b->sum_view.tensor, b->bias.tensor};
     MF_TRY(mf_plan_execute(
         b->copy, (const void *const[]){(const char *)b->window_view.tensor.data + b->window_view.tensor.byte_offset},
-        (void *const[]){b->windows}, NULL));
-    MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, NULL));
-    (void)plan;
-    return mf_plan_execute_tensors(b->finish, in, &step->out.tensor, NULL);
+        (void *const[]){b->windows}, stream));
+    MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, stream));
+    return mf_plan_execute_tensors(b->finish, in, &step->out.tensor, stream);
 }
 
 mf_status mf_blas_add_conv(mf_net_plan *plan, int layer)

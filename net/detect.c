@@ -91,10 +91,8 @@ static mf_status find_in_cell(struct finder *f, const struct layer *l, int64_t y
 static mf_status find_in_layer(struct finder *f, mf_net_plan *plan, int layer, int64_t item)
 {
     const struct layer *l = &plan->net->layer[layer];
-    const int64_t each = l->h * l->w * l->c, size = plan->batch * each;
-    float *values = mf_alloc((size_t)size * sizeof(float));
-    mf_status status = values ? mf_net_plan_read(plan, layer, values, size) : MF_ERROR_MEMORY;
-    float *cell = values + (status == MF_OK ? item * each : 0);
+    float *values = mf_alloc((size_t)(l->h * l->w * l->c) * sizeof(float)), *cell = values;
+    mf_status status = values ? mf_net_read(plan, layer, item, 1, values) : MF_ERROR_MEMORY;
     for (int64_t i = 0; status == MF_OK && i < l->h * l->w * l->boxes; i++, cell += 5 + l->classes)
         status = find_in_cell(f, l, i / l->boxes / l->w, i / l->boxes % l->w, i % l->boxes, cell);
     mf_free(values);

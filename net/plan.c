@@ -1,11 +1,11 @@
-/* Plans of networks: memory, running, reading. */
+/* Plans of networks: making and freeing them, reading outputs. */
 #include "plan.h"
 
 #include "../src/plan.h"
+#include "../src/vocab/convert.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { MOST_STEPS = 4 /* of a layer, but for routes */ };
 
@@ -27,40 +27,23 @@ int mf_net_threads(const mf_net_plan *plan)
     return wanted && wanted < there ? wanted : there;
 }
 
-/* ---- weights ---- */
+/* ---- making and freeing ---- */
 
-static mf_status copy_numbers(mf_net_plan *plan, const float *from, int64_t count, void **there)
+static mf_status check_precision(const mf_device *device, const mf_net_options *o)
 {
-    const int64_t bytes = count * (int64_t)sizeof(float);
-    if (!from)
-        return MF_OK;
-    MF_TRY(mf_net_memory(plan, bytes, there));
-    return mf_memory_write(plan->device, *there, 0, from, bytes);
-}
-
-/* On the CPU the network's own, else copies. */
-static mf_status make_numbers(mf_net_plan *plan)
-{
-    for (int l = 0; l < plan->net->layer_count; l++) {
-        const struct layer *layer = &plan->net->layer[l];
-        struct numbers *numbers = &plan->numbers[l];
-        if (layer->kind != LAYER_CONVOLUTIONAL)
-            continue;
-        if (mf_device_kind(plan->device) == kDLCPU) {
-            *numbers = (struct numbers){layer->weights, layer->bias, layer->scale, layer->mean};
-            continue;
-        }
-        const int64_t columns = mf_layer_columns(layer), terms = mf_layer_terms(plan->net, layer);
-        MF_TRY(
-            copy_numbers(plan, plan->way == MF_NET_BLAS ? NULL : layer->weights, columns * terms, &numbers->weights));
-        MF_TRY(copy_numbers(plan, layer->bias, columns, &numbers->bias));
-        MF_TRY(copy_numbers(plan, layer->scale, columns, &numbers->scale));
-        MF_TRY(copy_numbers(plan, layer->mean, columns, &numbers->mean));
-    }
+    static const char *const names[] = {"f32", "tf32", "f16"};
+    if ((int)o->precision < 0 || o->precision > MF_NET_F16)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_create: precision %d is not 0 to 2", (int)o->precision);
+    if (o->precision != MF_NET_F32 && o->way != MF_NET_FOLDS)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "precision %s is for way MF_NET_FOLDS, and the plan's is %s",
+                       names[o->precision], o->way == MF_NET_BLAS ? "MF_NET_BLAS" : "MF_NET_SCALAR");
+    if (o->precision == MF_NET_TF32 && mf_device_kind(device) == kDLCPU)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "precision tf32 is for GPUs, not for %s", mf_device_describe(device));
+    if (o->precision == MF_NET_TF32 && o->order_contract)
+        return mf_fail(MF_ERROR_ARGUMENT, "precision tf32 and order_contract, which wants every bit of f32, were asked "
+                                          "for together");
     return MF_OK;
 }
-
-/* ---- making and freeing ---- */
 
 static mf_status check_options(const mf_net *net, const mf_device *device, const mf_net_options *o, mf_net_plan **plan)
 {
@@ -70,8 +53,6 @@ static mf_status check_options(const mf_net *net, const mf_device *device, const
                        : !device ? "the device"
                                  : "the result");
     *plan = NULL;
-    if (!o)
-        return MF_OK;
     if ((int)o->way < 0 || o->way > MF_NET_SCALAR || o->batch < 0 || o->threads < 0)
         return mf_fail(MF_ERROR_ARGUMENT,
                        "mf_net_plan_create: way %d is not 0 to 2, or a batch of %lld or %d threads "
@@ -79,7 +60,7 @@ static mf_status check_options(const mf_net *net, const mf_device *device, const
                        (int)o->way, (long long)o->batch, o->threads);
     if (o->way == MF_NET_SCALAR && mf_device_kind(device) != kDLCPU)
         return mf_fail(MF_ERROR_UNSUPPORTED, "plain loops run on the CPU, not on %s", mf_device_describe(device));
-    return MF_OK;
+    return check_precision(device, o);
 }
 
 static mf_status make(mf_net_plan *plan)
@@ -97,7 +78,8 @@ static mf_status make(mf_net_plan *plan)
     if (!plan->planes || !plan->numbers || !plan->step || !plan->winograd || !plan->pooled)
         return MF_ERROR_MEMORY;
     MF_TRY(mf_planes_make(plan));
-    MF_TRY(make_numbers(plan));
+    MF_TRY(mf_net_plan_inputs(plan));
+    MF_TRY(mf_numbers_make(plan));
     MF_TRY(mf_net_plan_steps(plan));
     return plan->scratch_bytes ? mf_net_memory(plan, plan->scratch_bytes, &plan->scratch) : MF_OK;
 }
@@ -105,7 +87,7 @@ static mf_status make(mf_net_plan *plan)
 mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_options *options, mf_net_plan **result)
 {
     const mf_net_options o = options ? *options : (mf_net_options){.way = MF_NET_FOLDS};
-    MF_TRY(check_options(net, device, options, result));
+    MF_TRY(check_options(net, device, &o, result));
     struct mf_net_plan *plan = mf_calloc(sizeof *plan);
     if (!plan)
         return MF_ERROR_MEMORY;
@@ -113,6 +95,7 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->device = device;
     plan->way = o.way;
     plan->batch = o.batch ? o.batch : 1;
+    plan->precision = o.precision;
     plan->direct = o.direct;
     plan->keep = o.keep || mf_device_kind(device) != kDLCPU;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
@@ -122,14 +105,6 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     else
         mf_net_plan_destroy(plan);
     return status;
-}
-
-static void forget_numbers(mf_net_plan *plan, struct numbers *numbers)
-{
-    mf_memory_destroy(plan->device, numbers->weights);
-    mf_memory_destroy(plan->device, numbers->bias);
-    mf_memory_destroy(plan->device, numbers->scale);
-    mf_memory_destroy(plan->device, numbers->mean);
 }
 
 void mf_net_plan_destroy(mf_net_plan *plan)
@@ -143,127 +118,50 @@ void mf_net_plan_destroy(mf_net_plan *plan)
         mf_bands_forget(&plan->step[s]);
     }
     mf_planes_forget(plan);
-    for (int l = 0; plan->numbers && l < plan->net->layer_count; l++)
-        if (mf_device_kind(plan->device) != kDLCPU)
-            forget_numbers(plan, &plan->numbers[l]);
-    if (plan->upload)
-        mf_memory_destroy(plan->device, plan->upload);
+    mf_numbers_forget(plan);
+    mf_net_forget_inputs(plan);
     if (plan->scratch)
         mf_memory_destroy(plan->device, plan->scratch);
     mf_free(plan->winograd);
     mf_free(plan->pooled);
     mf_free(plan->planes);
-    mf_free(plan->numbers);
     mf_free(plan->step);
     mf_free(plan);
 }
 
-/* ---- running ---- */
-
-static mf_status check_input(const mf_net_plan *plan, const DLTensor *input)
-{
-    if (!plan || !input || !input->data || !input->shape)
-        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_run: %s is null", !plan ? "the plan" : "the input");
-    const mf_net *net = plan->net;
-    const int is_float = input->dtype.code == kDLFloat || input->dtype.code == kDLBfloat;
-    if (!is_float && !(input->dtype.code == kDLUInt && input->dtype.bits == 8))
-        return mf_fail(MF_ERROR_TYPE, "the pictures are of type %s, and only u8 and floats are taken",
-                       mf_type_name(input->dtype) ? mf_type_name(input->dtype) : "unknown");
-    const int64_t *shape = input->shape + (input->ndim == 4);
-    const int64_t batch = input->ndim == 4 ? input->shape[0] : 1;
-    if (input->ndim < 3 || input->ndim > 4)
-        return mf_fail(MF_ERROR_SHAPE, "the pictures have %d dimensions, not [batch,] height, width, channels",
-                       input->ndim);
-    if (batch == plan->batch && shape[0] == net->h && shape[1] == net->w && shape[2] == net->c)
-        return MF_OK;
-    return mf_fail(MF_ERROR_SHAPE,
-                   "%lld pictures of %lld x %lld x %lld came and the plan is for %lld of %lld x %lld x "
-                   "%lld",
-                   (long long)batch, (long long)shape[0], (long long)shape[1], (long long)shape[2],
-                   (long long)plan->batch, (long long)net->h, (long long)net->w, (long long)net->c);
-}
-
-/* Pictures in the CPU's memory, to a GPU: one copy. */
-static mf_status upload(mf_net_plan *plan, DLTensor *input)
-{
-    int64_t items = 1;
-    for (int d = input->ndim - 1; d >= 0; items *= input->shape[d--])
-        if (input->strides && input->shape[d] > 1 && input->strides[d] != items)
-            return mf_fail(MF_ERROR_UNSUPPORTED, "pictures that go to %s have to be row-major",
-                           mf_device_describe(plan->device));
-    const int64_t bytes = items * (input->dtype.bits / 8);
-    if (bytes > plan->upload_bytes) {
-        if (plan->upload)
-            mf_memory_destroy(plan->device, plan->upload);
-        plan->bytes -= plan->upload_bytes;
-        plan->upload = NULL;
-        plan->upload_bytes = 0;
-        MF_TRY(mf_net_memory(plan, bytes, &plan->upload));
-        plan->upload_bytes = bytes;
-    }
-    MF_TRY(mf_memory_write(plan->device, plan->upload, 0, (const char *)input->data + input->byte_offset, bytes));
-    input->data = plan->upload;
-    input->byte_offset = 0;
-    input->device.device_type = (DLDeviceType)mf_device_kind(plan->device);
-    return MF_OK;
-}
-
-/* The pictures become the plane of layer -1. */
-static mf_status take_input(mf_net_plan *plan, const DLTensor *given)
-{
-    DLTensor input = *given;
-    struct view to;
-    const int kind = mf_device_kind(plan->device);
-    if (kind != kDLCPU && input.device.device_type == kDLCPU)
-        MF_TRY(upload(plan, &input));
-    mf_plane_begin(plan, mf_plane(plan, -1));
-    mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
-    if (input.ndim == 3) {
-        to.tensor.ndim = 3;
-        to.tensor.shape++;
-        to.tensor.strides++;
-    }
-    return mf_fold(plan->device, input.ndim == 3 ? "hwc->hwc" : "nhwc->nhwc",
-                   input.dtype.code == kDLUInt ? "f32(a)/255" : "a", &input, &to.tensor);
-}
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static mf_status run_step(mf_net_plan *plan, struct step *step)
-{
-    DLTensor in[STEP_INPUTS];
-    if (step->begins)
-        mf_plane_begin(plan, step->begins);
-    if (step->run)
-        return step->run(plan, step);
-    for (int i = 0; i < step->input_count; i++)
-        in[i] = step->in[i].tensor;
-    return mf_plan_execute_tensors(step->fold, in, &step->out.tensor, NULL);
-}
-
-mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input)
-{
-    MF_TRY(check_input(plan, input));
-    MF_TRY(take_input(plan, input));
-    if (plan->measure)
-        MF_TRY(mf_device_wait(plan->device, NULL));
-    for (int s = 0; s < plan->step_count; s++) {
-        const double start = plan->measure ? seconds_now() : 0;
-        MF_TRY(run_step(plan, &plan->step[s]));
-        if (!plan->measure)
-            continue;
-        MF_TRY(mf_device_wait(plan->device, NULL));
-        plan->step[s].seconds += seconds_now() - start;
-    }
-    return mf_device_wait(plan->device, NULL);
-}
-
 /* ---- reading ---- */
+
+/* Floats of a row's channels. */
+static void take_row(const struct plane *plane, const char *from, float *to)
+{
+    const int64_t item = mf_item_bytes(plane->type);
+    for (int64_t x = 0; x < plane->w; x++, to += plane->c, from += plane->pitch * item) {
+        if (plane->type == MF_F32) {
+            memcpy(to, from, (size_t)(plane->c * item));
+            continue;
+        }
+        const uint16_t *half = (const uint16_t *)(const void *)from;
+        for (int64_t c = 0; c < plane->c; c++)
+            to[c] = mf_f16_to_f32(half[c]);
+    }
+}
+
+/* One copy a picture: from its first pixel to its last, with what of the border is between them. */
+mf_status mf_net_read(mf_net_plan *plan, int layer, int64_t first, int64_t count, float *values)
+{
+    const struct plane *plane = mf_plane(plan, layer);
+    const int64_t item = mf_item_bytes(plane->type);
+    const int64_t bytes = ((plane->h - 1) * plane->row + (plane->w - 1) * plane->pitch + plane->c) * item;
+    char *picture = mf_alloc((size_t)bytes);
+    mf_status status = picture ? MF_OK : MF_ERROR_MEMORY;
+    for (int64_t n = first; status == MF_OK && n < first + count; n++) {
+        status = mf_memory_read(plan->device, plane->memory, (plane->first + n * plane->image) * item, picture, bytes);
+        for (int64_t y = 0; status == MF_OK && y < plane->h; y++, values += plane->w * plane->c)
+            take_row(plane, picture + y * plane->row * item, values);
+    }
+    mf_free(picture);
+    return status;
+}
 
 mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t capacity)
 {
@@ -280,18 +178,7 @@ mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t 
     if (capacity < wanted)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_read: layer %d has %lld numbers and there is room for %lld",
                        layer, (long long)wanted, (long long)capacity);
-    float *row = mf_alloc((size_t)(plane->w * plane->pitch) * sizeof(float));
-    mf_status status = row ? MF_OK : MF_ERROR_MEMORY;
-    for (int64_t y = 0; status == MF_OK && y < plan->batch * plane->h; y++) {
-        const int64_t at = plane->first + y / plane->h * plane->image + y % plane->h * plane->row;
-        const int64_t floats = (plane->w - 1) * plane->pitch + plane->c;
-        status = mf_memory_read(plan->device, plane->memory, at * (int64_t)sizeof(float), row,
-                                floats * (int64_t)sizeof(float));
-        for (int64_t x = 0; status == MF_OK && x < plane->w; x++, values += plane->c)
-            memcpy(values, row + x * plane->pitch, (size_t)plane->c * sizeof(float));
-    }
-    mf_free(row);
-    return status;
+    return mf_net_read(plan, layer, 0, plan->batch, values);
 }
 
 int mf_net_plan_step_count(const mf_net_plan *plan)

@@ -4,11 +4,13 @@
 
 #include "net.h"
 
-/* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch floats of device memory, of which channels
+/* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch elements of device memory, of which channels
  * 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
- * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache. */
+ * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache; on GPUs pixels
+ * begin where 16 bytes do. */
 struct plane {
     int64_t h, w, c, border, pitch;
+    mf_type type;   /* f32, or f16 */
     int64_t first;  /* elements to channel 0 of the first pixel inside the border */
     int64_t row;    /* elements from row to row, */
     int64_t image;  /* from picture to picture */
@@ -17,7 +19,23 @@ struct plane {
     int used_again; /* others have the memory when nobody reads it any more */
 };
 
-enum { VIEW_RANK = 7, STEP_INPUTS = 3 };
+enum {
+    VIEW_RANK = 7,
+    STEP_INPUTS = 3,
+    GPU_PIECE = 16, /* bytes that a GPU's kernels read at once: pixels begin there */
+    GPU_FILTERS = 8 /* their weights and outputs are so many, of any type whole pieces */
+};
+
+static inline int64_t mf_item_bytes(mf_type type)
+{
+    return ((int)type & 0xff) / 8;
+}
+
+/* The next multiple of piece. */
+static inline int64_t mf_up_to(int64_t count, int64_t piece)
+{
+    return (count + piece - 1) / piece * piece;
+}
 
 /* A tensor with its shape. */
 struct view {
@@ -37,12 +55,12 @@ enum step_kind {
 };
 
 struct step;
-typedef mf_status step_fn(const mf_net_plan *plan, const struct step *step);
+typedef mf_status step_fn(const mf_net_plan *plan, const struct step *step, void *stream);
 
 struct step {
     int layer, source; /* of a route: which of its sources */
     enum step_kind kind;
-    step_fn *run; /* null: execute the fold */
+    step_fn *run; /* null: execute the fold; on the CPU it has no stream */
     mf_plan *fold;
     int input_count;
     struct view in[STEP_INPUTS], out;
@@ -65,6 +83,7 @@ struct mf_net_plan {
     mf_net_way way;
     int64_t batch;
     mf_options options;
+    mf_net_precision precision;
     int direct, keep;
     char *winograd, *pooled; /* by layer: whether it is by Winograd's algorithm; is only in memory as its pool */
     struct plane *planes;    /* of layer l at l + 1 */
@@ -76,6 +95,8 @@ struct mf_net_plan {
     int64_t scratch_bytes;
     void *upload; /* pictures that came from the CPU, on a GPU */
     int64_t upload_bytes, bytes;
+    struct input_form *form;
+    int next_form; /* the next of them that is made anew */
     int measure;
 };
 
@@ -88,8 +109,28 @@ static inline struct plane *mf_plane(const mf_net_plan *plan, int layer)
 mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory);
 /* A step wants so much of plan->scratch, which is there when it runs. */
 void mf_net_scratch(mf_net_plan *plan, int64_t floats);
+/* The outputs of a layer for `count` pictures, as mf_net_plan_read gives them. */
+mf_status mf_net_read(mf_net_plan *plan, int layer, int64_t first, int64_t count, float *values);
 /* How many may work on a step. */
 int mf_net_threads(const mf_net_plan *plan);
+
+/* ---- numbers.c: weights and what else a layer has ---- */
+
+/* How a plan has a convolution's weights: [groups][panels][size][size][channels][panel]. */
+struct weight_shape {
+    int64_t panels, panel, channels;
+    mf_type type;
+};
+struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer);
+/* After the planes. */
+mf_status mf_numbers_make(mf_net_plan *plan);
+void mf_numbers_forget(mf_net_plan *plan);
+
+/* ---- run.c: pictures and steps ---- */
+
+/* The folds that take pictures of u8 and f32. */
+mf_status mf_net_plan_inputs(mf_net_plan *plan);
+void mf_net_forget_inputs(mf_net_plan *plan);
 
 /* ---- planes.c: what is computed how, and where outputs lie ---- */
 
@@ -100,8 +141,8 @@ void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane);
 
 /* ---- views.c ---- */
 
-/* Floats at `memory`, `first` elements behind its beginning. */
-void mf_view_make(struct view *view, const mf_net_plan *plan, void *memory, int64_t first, int rank,
+/* Elements at `memory`, `first` of them behind its beginning. */
+void mf_view_make(struct view *view, const mf_net_plan *plan, mf_type type, void *memory, int64_t first, int rank,
                   const int64_t *shape, const int64_t *stride);
 /* batch x h x w x c without the border, or with `pad` rows and columns of it on each side. */
 void mf_view_plane(struct view *view, const mf_net_plan *plan, const struct plane *plane, int64_t pad);

@@ -7,8 +7,8 @@
 
 #include "plan.h"
 
-enum { LINE_FLOATS = 16, CACHE_WAY_BYTES = 2048 };
-static const int64_t MOST_FLOATS = 1LL << 48; /* of a plane: the bytes of all of them are a number */
+enum { LINE_FLOATS = 16, LINE_BYTES = 64, CACHE_WAY_BYTES = 2048 };
+static const int64_t MOST_ELEMENTS = 1LL << 48; /* of a plane: the bytes of all of them are a number */
 
 /* The layer whose memory a layer's output is: most layers' own. */
 static int owner_of(const mf_net *net, int layer)
@@ -35,6 +35,13 @@ static int count_readers(const mf_net *net, int layer)
     return count;
 }
 
+/* What detections are made of, or only the caller reads. */
+static int is_result(const mf_net *net, int layer)
+{
+    const int detects = layer >= 0 && (net->layer[layer].kind == LAYER_REGION || net->layer[layer].kind == LAYER_YOLO);
+    return detects || !count_readers(net, layer);
+}
+
 /* Whether the next layer pools 2 x 2 of this one, the last row and column too, and nobody else reads it. */
 static int is_only_pooled(const mf_net *net, int layer)
 {
@@ -56,17 +63,32 @@ static void choose(mf_net_plan *plan)
     }
 }
 
+static void choose_types(mf_net_plan *plan)
+{
+    const mf_net *net = plan->net;
+    for (int l = -1; l < net->layer_count; l++)
+        mf_plane(plan, l)->type = plan->precision == MF_NET_F16 ? MF_F16 : MF_F32;
+    for (int l = -1; l < net->layer_count; l++)
+        if (is_result(net, l))
+            mf_plane(plan, owner_of(net, l))->type = MF_F32;
+}
+
 /* ---- a plane's shape ---- */
 
 /* Elements from pixel to pixel. */
-static int64_t choose_pitch(const mf_net *net, int layer, int64_t c)
+static int64_t choose_pitch(const mf_net_plan *plan, int layer, int64_t c)
 {
+    const int64_t item = mf_item_bytes(mf_plane(plan, layer)->type);
+    const mf_net *net = plan->net;
     int64_t pitch = c;
-    if (layer >= 0 && net->layer[layer].kind == LAYER_CONVOLUTIONAL)
+    const int filters = layer >= 0 && net->layer[layer].kind == LAYER_CONVOLUTIONAL;
+    if (mf_device_kind(plan->device) != kDLCPU)
+        return mf_up_to(c, filters ? GPU_FILTERS : GPU_PIECE / item);
+    if (filters)
         pitch = mf_layer_columns(&net->layer[layer]);
     else if (c >= LINE_FLOATS)
         pitch = (c + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
-    return pitch * (int64_t)sizeof(float) % CACHE_WAY_BYTES ? pitch : pitch + LINE_FLOATS;
+    return pitch * item % CACHE_WAY_BYTES ? pitch : pitch + LINE_FLOATS;
 }
 
 static mf_status shape_plane(mf_net_plan *plan, int layer)
@@ -77,14 +99,14 @@ static mf_status shape_plane(mf_net_plan *plan, int layer)
     plane->h = shape[0];
     plane->w = shape[1];
     plane->c = shape[2];
-    plane->pitch = choose_pitch(plan->net, layer, plane->c);
+    plane->pitch = choose_pitch(plan, layer, plane->c);
     if (layer > 0 && plan->pooled[layer - 1]) /* whole panels of filters are written */
-        plane->pitch = choose_pitch(plan->net, layer - 1, plane->c);
+        plane->pitch = choose_pitch(plan, layer - 1, plane->c);
     plane->row = (plane->w + 2 * plane->border) * plane->pitch;
     plane->image = (plane->h + 2 * plane->border) * plane->row;
     plane->first = plane->border * (plane->row + plane->pitch);
     plane->owns = 1;
-    if (!mf_mul(plane->image, plan->batch, &elements) || elements > MOST_FLOATS)
+    if (!mf_mul(plane->image, plan->batch, &elements) || elements > MOST_ELEMENTS)
         return mf_fail(MF_ERROR_OVERFLOW, "%lld outputs of %lld x %lld x %lld are too large", (long long)plan->batch,
                        (long long)plane->h, (long long)plane->w, (long long)plane->c);
     return MF_OK;
@@ -107,15 +129,14 @@ static void find_lives(const mf_net_plan *plan, struct life *life)
         for (int s = 0; s < net->layer[l].source_count; s++)
             life[owner_of(net, net->layer[l].source[s]) + 1].last = l;
     for (int l = -1; l < net->layer_count; l++) {
-        const int detects = l >= 0 && (net->layer[l].kind == LAYER_REGION || net->layer[l].kind == LAYER_YOLO);
-        if (detects || !count_readers(net, l))
+        if (is_result(net, l))
             life[owner_of(net, l) + 1].last = net->layer_count;
     }
 }
 
-static int64_t plane_floats(const mf_net_plan *plan, const struct plane *plane)
+static int64_t plane_bytes(const mf_net_plan *plan, const struct plane *plane)
 {
-    return (plane->image * plan->batch + LINE_FLOATS - 1) / LINE_FLOATS * LINE_FLOATS;
+    return mf_up_to(plane->image * plan->batch * mf_item_bytes(plane->type), LINE_BYTES);
 }
 
 static int in_memory(const mf_net_plan *plan, int layer)
@@ -127,26 +148,26 @@ static int in_memory(const mf_net_plan *plan, int layer)
 static void place(const mf_net_plan *plan, struct life *life, int layer)
 {
     struct life *mine = &life[layer + 1];
-    const int64_t floats = plane_floats(plan, mf_plane(plan, layer));
+    const int64_t bytes = plane_bytes(plan, mf_plane(plan, layer));
     int moved = 1;
     while (moved) {
         moved = 0;
         for (int l = -1; l < layer; l++) {
             const struct life *other = &life[l + 1];
             if (in_memory(plan, l) && other->last >= mine->first && mine->last >= other->first &&
-                other->end > mine->begin && mine->begin + floats > other->begin) {
+                other->end > mine->begin && mine->begin + bytes > other->begin) {
                 mine->begin = other->end;
                 moved = 1;
             }
         }
     }
-    mine->end = mine->begin + floats;
+    mine->end = mine->begin + bytes;
 }
 
 static mf_status share_memory(mf_net_plan *plan)
 {
     const int layers = plan->net->layer_count;
-    int64_t floats = 0;
+    int64_t bytes = 0;
     struct life *life = mf_calloc(sizeof *life * (size_t)(layers + 1));
     if (!life)
         return MF_ERROR_MEMORY;
@@ -156,12 +177,12 @@ static mf_status share_memory(mf_net_plan *plan)
         if (!in_memory(plan, l))
             continue;
         place(plan, life, l);
-        plane->first += life[l + 1].begin;
+        plane->first += life[l + 1].begin / mf_item_bytes(plane->type);
         plane->used_again = life[l + 1].last < layers;
-        floats = life[l + 1].end > floats ? life[l + 1].end : floats;
+        bytes = life[l + 1].end > bytes ? life[l + 1].end : bytes;
     }
     mf_free(life);
-    MF_TRY(mf_net_memory(plan, floats * (int64_t)sizeof(float), &plan->arena));
+    MF_TRY(mf_net_memory(plan, bytes, &plan->arena));
     for (int l = -1; l < layers; l++)
         if (in_memory(plan, l))
             mf_plane(plan, l)->memory = plan->arena;
@@ -173,7 +194,7 @@ static mf_status own_memory(mf_net_plan *plan)
     for (int l = -1; l < plan->net->layer_count; l++) {
         struct plane *plane = mf_plane(plan, l);
         if (plane->owns)
-            MF_TRY(mf_net_memory(plan, plane->image * plan->batch * (int64_t)sizeof(float), &plane->memory));
+            MF_TRY(mf_net_memory(plan, plane_bytes(plan, plane), &plane->memory));
     }
     return MF_OK;
 }
@@ -197,6 +218,7 @@ mf_status mf_planes_make(mf_net_plan *plan)
 {
     const mf_net *net = plan->net;
     choose(plan);
+    choose_types(plan);
     for (int l = 0; l < net->layer_count; l++) {
         const struct layer *layer = &net->layer[l];
         struct plane *read = mf_plane(plan, owner_of(net, layer->source[0]));
@@ -222,16 +244,17 @@ void mf_planes_forget(mf_net_plan *plan)
 
 void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane)
 {
-    const int64_t side = plane->border * plane->pitch, floats = (int64_t)sizeof(float);
+    const int64_t item = mf_item_bytes(plane->type), row = plane->row * item, inside = plane->w * plane->pitch * item;
+    const int64_t side = plane->border * plane->pitch * item, end = plane->border * row;
     if (plan->keep || !plane->border || !plane->owns)
         return;
     for (int64_t n = 0; n < plan->batch; n++) {
-        float *pixel = (float *)plane->memory + plane->first + n * plane->image;
-        memset(pixel - plane->border * plane->row - side, 0, (size_t)(plane->border * plane->row * floats));
+        char *pixel = (char *)plane->memory + (plane->first + n * plane->image) * item;
+        memset(pixel - end - side, 0, (size_t)end);
         for (int64_t y = 0; y < plane->h; y++) {
-            memset(pixel + y * plane->row - side, 0, (size_t)(side * floats));
-            memset(pixel + y * plane->row + plane->w * plane->pitch, 0, (size_t)(side * floats));
+            memset(pixel + y * row - side, 0, (size_t)side);
+            memset(pixel + y * row + inside, 0, (size_t)side);
         }
-        memset(pixel + plane->h * plane->row - side, 0, (size_t)(plane->border * plane->row * floats));
+        memset(pixel + plane->h * row - side, 0, (size_t)end);
     }
 }

@@ -45,8 +45,9 @@ static void convolve(const struct layer *l, const struct plane *from, int64_t n,
         }
 }
 
-static mf_status conv(const mf_net_plan *plan, const struct step *step)
+static mf_status conv(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     const struct layer *l = &plan->net->layer[step->layer];
     const struct plane *from = mf_plane(plan, l->source[0]), *to = mf_plane(plan, step->layer);
     const int fused = !(plan->net->flags & MF_NET_UNFUSED);
@@ -81,8 +82,9 @@ static float change(const struct layer *l, enum step_kind kind, int64_t c, float
     }
 }
 
-static mf_status map(const mf_net_plan *plan, const struct step *step)
+static mf_status map(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     const struct layer *l = &plan->net->layer[step->layer];
     const struct plane *to = mf_plane(plan, step->layer);
     const int two = step->kind == STEP_SHORTCUT;
@@ -111,8 +113,9 @@ static float greatest(const struct layer *l, const struct plane *from, int64_t n
     return most;
 }
 
-static mf_status maxpool(const mf_net_plan *plan, const struct step *step)
+static mf_status maxpool(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     const struct layer *l = &plan->net->layer[step->layer];
     const struct plane *to = mf_plane(plan, step->layer), *from = mf_plane(plan, l->source[0]);
     for (int64_t n = 0; n < plan->batch; n++)
@@ -136,8 +139,9 @@ static void copy(const struct view *from, const struct view *to, int d, int64_t 
         copy(from, to, d + 1, from_at + i * a->strides[d], to_at + i * b->strides[d]);
 }
 
-static mf_status copy_step(const mf_net_plan *plan, const struct step *step)
+static mf_status copy_step(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     (void)plan;
     copy(&step->in[0], &step->out, 0, 0, 0);
     return MF_OK;

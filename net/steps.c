@@ -11,12 +11,25 @@ struct step *mf_step_add(mf_net_plan *plan, int layer, enum step_kind kind)
     return step;
 }
 
-mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
+static mf_status plan_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression,
+                           const mf_options *options)
 {
     DLTensor in[STEP_INPUTS];
     for (int i = 0; i < step->input_count; i++)
         in[i] = step->in[i].tensor;
-    return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, &plan->options, &step->fold);
+    return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold);
+}
+
+mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
+{
+    mf_options rounded = plan->options;
+    rounded.solver = "product:tf32";
+    mf_status status = MF_ERROR_UNSUPPORTED;
+    if (plan->precision == MF_NET_TF32 && step->kind == STEP_CONV)
+        status = plan_fold(plan, step, modes, expression, &rounded);
+    if (status != MF_ERROR_UNSUPPORTED && status != MF_ERROR_ARGUMENT) /* the solver is not there, or not for this */
+        return status;
+    return plan_fold(plan, step, modes, expression, &plan->options);
 }
 
 void mf_activation_text(enum activation activation, const char *inner, char *text, size_t size)
@@ -40,7 +53,7 @@ static mf_status finish_step(mf_net_plan *plan, struct step *step, const char *m
 static void view_channels(struct view *view, const mf_net_plan *plan, void *numbers, int64_t c)
 {
     const int64_t one = 1;
-    mf_view_make(view, plan, numbers, 0, 1, &c, &one);
+    mf_view_make(view, plan, MF_F32, numbers, 0, 1, &c, &one);
 }
 
 /* A map of a layer's output into itself. */
@@ -85,16 +98,17 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
     const struct layer *l = &plan->net->layer[step->layer];
     const struct numbers *numbers = &plan->numbers[step->layer];
     const int fused = !(plan->net->flags & MF_NET_UNFUSED);
-    const int64_t in = from->c / l->groups, taps = l->size * l->size, p = l->panel, o = l->groups * l->panels;
+    const struct weight_shape shape = mf_weight_shape(plan, step->layer);
+    const int64_t in = shape.channels, taps = l->size * l->size, p = shape.panel, o = l->groups * shape.panels;
     char h[48], w[48], modes[160], expression[48];
     window_text(h, sizeof h, l, 'h', 'i', 0);
     window_text(w, sizeof w, l, 'w', 'j', 0);
     /* a group's filters are one panel where there are several groups */
     mf_view_groups(&step->in[0], plan, from, l->before, l->groups, in);
-    mf_view_make(&step->in[1], plan, numbers->weights, 0, 5, (int64_t[]){o, l->size, l->size, in, p},
+    mf_view_make(&step->in[1], plan, shape.type, numbers->weights, 0, 5, (int64_t[]){o, l->size, l->size, in, p},
                  (int64_t[]){taps * in * p, l->size * in * p, in * p, p, 1});
-    mf_view_make(&step->in[2], plan, numbers->bias, 0, 2, (int64_t[]){o, p}, (int64_t[]){p, 1});
-    mf_view_make(&step->out, plan, to->memory, to->first, 5, (int64_t[]){plan->batch, to->h, to->w, o, p},
+    mf_view_make(&step->in[2], plan, MF_F32, numbers->bias, 0, 2, (int64_t[]){o, p}, (int64_t[]){p, 1});
+    mf_view_make(&step->out, plan, to->type, to->memory, to->first, 5, (int64_t[]){plan->batch, to->h, to->w, o, p},
                  (int64_t[]){to->image, to->row, to->pitch, p, 1});
     step->input_count = fused ? 3 : 2;
     snprintf(modes, sizeof modes, "n%s%s%cc,oijcp%s->nhwop", h, w, l->groups > 1 ? 'o' : 'g', fused ? ",op" : "");
@@ -176,9 +190,9 @@ static mf_status add_upsample(mf_net_plan *plan, int layer)
     const struct plane *from = mf_plane(plan, l->source[0]), *to = mf_plane(plan, layer);
     struct step *step = mf_step_add(plan, layer, STEP_UPSAMPLE);
     const int64_t shape[] = {plan->batch, from->h, l->stride, from->w, l->stride, l->c};
-    mf_view_make(&step->in[0], plan, from->memory, from->first, 6, shape,
+    mf_view_make(&step->in[0], plan, from->type, from->memory, from->first, 6, shape,
                  (int64_t[]){from->image, from->row, 0, from->pitch, 0, 1});
-    mf_view_make(&step->out, plan, to->memory, to->first, 6, shape,
+    mf_view_make(&step->out, plan, to->type, to->memory, to->first, 6, shape,
                  (int64_t[]){to->image, l->stride * to->row, to->row, l->stride * to->pitch, to->pitch, 1});
     step->input_count = 1;
     return finish_step(plan, step, "nhswtc->nhswtc", "a");

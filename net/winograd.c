@@ -90,9 +90,10 @@ int mf_winograd_fits(const mf_net_plan *plan, int layer)
     mf_net_shape(plan->net, l->source[0], shape);
     const int activation = l->activation == LINEAR || l->activation == LEAKY || l->activation == RELU;
     const int64_t work = WINOGRAD_POINTS * count_tiles(l) + WEIGHTS_WORK;
-    return mf_device_kind(plan->device) == kDLCPU && plan->way == MF_NET_FOLDS && !plan->direct &&
-           plan->options.flags == MF_ORDER_FREE && !(solver && *solver) && l->size == 3 && l->stride == 1 &&
-           l->groups == 1 && activation && shape[2] >= LEAST_CHANNELS && 3 * work < 2 * 9 * l->h * l->w;
+    return mf_device_kind(plan->device) == kDLCPU && plan->way == MF_NET_FOLDS && plan->precision == MF_NET_F32 &&
+           !plan->direct && plan->options.flags == MF_ORDER_FREE && !(solver && *solver) && l->size == 3 &&
+           l->stride == 1 && l->groups == 1 && activation && shape[2] >= LEAST_CHANNELS &&
+           3 * work < 2 * 9 * l->h * l->w;
 }
 
 /* ---- running ---- */
@@ -243,8 +244,9 @@ static int64_t zero_floats(const struct winograd_step *s)
     return over(s->channels, PAD) * PAD;
 }
 
-static mf_status run(const mf_net_plan *plan, const struct step *step)
+static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)
 {
+    (void)stream;
     const struct winograd_step *s = step->winograd;
     struct threads *threads = plan->device->threads;
     float *zeros = plan->scratch;

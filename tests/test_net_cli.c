@@ -103,6 +103,9 @@ int main(void)
     expect("small.cfg small.weights a.png --backend gpu", 1, "there is no backend \"gpu\"");
     expect("small.cfg small.weights a.png --backend simd,scalar", 2, "with --times only");
     expect("small.cfg small.weights a.png --times --trials 0", 2, "--trials takes 1");
+    expect("small.cfg small.weights a.png --precision f16", 0, "a.png: 50 x 40, ");
+    expect("small.cfg small.weights a.png --precision f64", 2, "f32, tf32 or f16, not \"f64\"");
+    expect("small.cfg small.weights a.png --precision tf32", 1, "precision tf32 is for GPUs, not for cpu");
     expect("small.cfg small.weights a.png --threshold 7", 2, "from 0 to 1");
     expect("small.cfg small.weights missing.png", 1, "missing.png");
     expect("small.weights small.cfg a.png", 1, "small.weights:1: there is a zero byte");

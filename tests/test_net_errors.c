@@ -210,7 +210,7 @@ static mf_status make_steps(void)
     return status;
 }
 
-static mf_status everything(void)
+static mf_status everything_in(mf_net_precision precision)
 {
     static float values[26 * 30 * 3];
     const int64_t shape[3] = {26, 30, 3};
@@ -226,7 +226,7 @@ static mf_status everything(void)
     memcpy(weights, version, sizeof version);
     mf_status status = mf_net_parse(cfg, strlen(cfg), weights, sizeof weights, MF_NET_UNFUSED, &net);
     if (status == MF_OK)
-        status = mf_net_plan_create(net, cpu, NULL, &plan);
+        status = mf_net_plan_create(net, cpu, &(mf_net_options){.precision = precision}, &plan);
     if (status == MF_OK)
         status = mf_net_plan_run(plan, &input);
     if (status == MF_OK)
@@ -237,6 +237,16 @@ static mf_status everything(void)
     mf_net_plan_destroy(plan);
     mf_net_destroy(net);
     return status;
+}
+
+static mf_status everything(void)
+{
+    return everything_in(MF_NET_F32);
+}
+
+static mf_status everything_f16(void)
+{
+    return everything_in(MF_NET_F16);
 }
 
 static void check_memory(mf_status (*everything_of)(void))
@@ -265,6 +275,7 @@ int main(void)
     check_calls(net);
     check_nothing_to_detect();
     check_memory(everything);
+    check_memory(everything_f16);
     check_memory(make_steps);
     mf_net_destroy(NULL);
     mf_net_plan_destroy(NULL);

@@ -15,6 +15,7 @@ _modefold()
     --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations windows calls' -- "$word")); return ;;
     --limit) COMPREPLY=($(compgen -W 'same read copy' -- "$word")); return ;;
     --backend) COMPREPLY=($(compgen -W 'scalar openblas simd cublas cuda opencl' -- "$word")); return ;;
+    --precision) COMPREPLY=($(compgen -W 'f32 tf32 f16' -- "$word")); return ;;
     --rules) COMPREPLY=($(compgen -W 'darknet course' -- "$word")); return ;;
     -o | --output | --file | --indices | --distances | --names | --query-mask | --train-mask) COMPREPLY=($(compgen -f -- "$word")); return ;;
     --arch) COMPREPLY=($(compgen -W 'sm_80 sm_86 sm_89 sm_90 sm_100 sm_120' -- "$word")); return ;;
@@ -29,7 +30,7 @@ _modefold()
     info) options='--device' ;;
     warm) options='--arch --file --set --strict --define' ;;
     match) options='--output --indices --distances --k --difference --ratio --max-distance --cross-check --query-mask --train-mask --threads --device --solver --json' ;;
-    detect) options='--output --names --threshold --overlap --rules --letterbox --backend --threads --unfused --order-contract --times --trials --json' ;;
+    detect) options='--output --names --threshold --overlap --rules --letterbox --backend --precision --threads --unfused --order-contract --times --trials --json' ;;
     help) COMPREPLY=($(compgen -W 'run plan verify bench demo info warm match detect' -- "$word")); return ;;
     *) return ;;
     esac

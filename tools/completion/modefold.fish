@@ -55,6 +55,7 @@ complete -c modefold -n '__fish_seen_subcommand_from detect' -l threshold -x -d 
 complete -c modefold -n '__fish_seen_subcommand_from detect' -l overlap -x -d 'of boxes that count as one'
 complete -c modefold -n '__fish_seen_subcommand_from detect' -l rules -x -a 'darknet course'
 complete -c modefold -n '__fish_seen_subcommand_from detect' -l backend -x -a 'scalar openblas simd cublas cuda opencl'
+complete -c modefold -n '__fish_seen_subcommand_from detect' -l precision -x -a 'f32 tf32 f16' -d 'of numbers'
 complete -c modefold -n '__fish_seen_subcommand_from detect' -l threads -x -d 'how many threads'
 complete -c modefold -n '__fish_seen_subcommand_from detect' -l letterbox -d 'keep the proportions'
 complete -c modefold -n '__fish_seen_subcommand_from detect' -l unfused -d 'every step of its own'

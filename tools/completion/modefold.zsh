@@ -75,7 +75,8 @@ _modefold() {
         _arguments '*'{-o,--output}'[a PNG with the boxes]:file:_files' '--names[names of the classes]:file:_files' \
             '--threshold[scores above it]:number:' '--overlap[of boxes that count as one]:number:' \
             '--rules[which boxes stay]:rules:(darknet course)' '--letterbox[keep the proportions]' \
-            '--backend[how it runs]:backend:(scalar openblas simd cublas cuda opencl)' '--threads[how many threads]:number:' \
+            '--backend[how it runs]:backend:(scalar openblas simd cublas cuda opencl)' '--precision[of numbers]:precision:(f32 tf32 f16)' \
+            '--threads[how many threads]:number:' \
             '--unfused[every step of its own]' '--order-contract[the bits of every device]' '--times[a table of times]' \
             '--trials[runs of each picture]:number:' '--json[as JSON]' '--help[examples and options]' '*:file:_files'
         ;;

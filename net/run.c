@@ -1,0 +1,223 @@
+/* Running a network's plan: pictures become the plane of layer -1, then step follows step in one stream. */
+#include "plan.h"
+
+#include "../src/plan.h"
+
+#include <string.h>
+#include <time.h>
+
+/* ---- the pictures ---- */
+
+/* A form of pictures: type and strides of batch x height x width x channels, and the fold that takes such ones. */
+struct input_form {
+    mf_plan *fold;
+    DLDataType type;
+    int64_t stride[4];
+};
+
+/* Of u8 and of f32, row-major, for as long as the plan; others make room for each other. */
+enum { OWN_FORMS = 2, FORMS = 4 };
+
+static mf_status check_input(const mf_net_plan *plan, const DLTensor *input, const char *function)
+{
+    if (!plan || !input || !input->data || !input->shape)
+        return mf_fail(MF_ERROR_ARGUMENT, "%s: %s is null", function, !plan ? "the plan" : "the input");
+    const mf_net *net = plan->net;
+    const int is_float = input->dtype.code == kDLFloat || input->dtype.code == kDLBfloat;
+    if (!is_float && !(input->dtype.code == kDLUInt && input->dtype.bits == 8))
+        return mf_fail(MF_ERROR_TYPE, "the pictures are of type %s, and only u8 and floats are taken",
+                       mf_type_name(input->dtype) ? mf_type_name(input->dtype) : "unknown");
+    const int64_t *shape = input->shape + (input->ndim == 4);
+    const int64_t batch = input->ndim == 4 ? input->shape[0] : 1;
+    if (input->ndim < 3 || input->ndim > 4)
+        return mf_fail(MF_ERROR_SHAPE, "the pictures have %d dimensions, not [batch,] height, width, channels",
+                       input->ndim);
+    if (batch == plan->batch && shape[0] == net->h && shape[1] == net->w && shape[2] == net->c)
+        return MF_OK;
+    return mf_fail(MF_ERROR_SHAPE,
+                   "%lld pictures of %lld x %lld x %lld came and the plan is for %lld of %lld x %lld x "
+                   "%lld",
+                   (long long)batch, (long long)shape[0], (long long)shape[1], (long long)shape[2],
+                   (long long)plan->batch, (long long)net->h, (long long)net->w, (long long)net->c);
+}
+
+/* Whether the pictures are where the device reads, or on the CPU where they will be copied. */
+static mf_status check_place(const mf_net_plan *plan, const DLTensor *input, int copied)
+{
+    const int memory = mf_tensor_memory(input);
+    if (mf_device_reads(plan->device, memory) || (copied && memory == kDLCPU))
+        return MF_OK;
+    return mf_fail(MF_ERROR_UNSUPPORTED, "the pictures are in the memory of DLPack device type %d, and %s reads %d%s",
+                   memory, mf_device_describe(plan->device), mf_device_kind(plan->device),
+                   memory == kDLCPU ? "; mf_net_plan_run copies them there" : "");
+}
+
+static void row_major(const int64_t *shape, int64_t *stride)
+{
+    int64_t items = 1;
+    for (int d = 3; d >= 0; items *= shape[d--])
+        stride[d] = items;
+}
+
+/* The pictures as batch x height x width x channels; the stride of a dimension of one place says nothing. */
+static void view_input(struct view *view, const mf_net_plan *plan, const DLTensor *input)
+{
+    const mf_net *net = plan->net;
+    const int64_t shape[] = {plan->batch, net->h, net->w, net->c};
+    const int missing = 4 - input->ndim;
+    memcpy(view->shape, shape, sizeof shape);
+    row_major(shape, view->stride);
+    for (int d = missing; input->strides && d < 4; d++)
+        if (shape[d] > 1)
+            view->stride[d] = input->strides[d - missing];
+    view->tensor = *input;
+    view->tensor.ndim = 4;
+    view->tensor.shape = view->shape;
+    view->tensor.strides = view->stride;
+}
+
+/* Pictures in the CPU's memory, to a GPU: one copy. */
+static mf_status upload(mf_net_plan *plan, struct view *input)
+{
+    int64_t wanted[4];
+    row_major(input->shape, wanted);
+    if (memcmp(wanted, input->stride, sizeof wanted) != 0)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "pictures that go to %s have to be row-major",
+                       mf_device_describe(plan->device));
+    const int64_t bytes = wanted[0] * plan->batch * (input->tensor.dtype.bits / 8);
+    if (bytes > plan->upload_bytes) {
+        if (plan->upload)
+            mf_memory_destroy(plan->device, plan->upload);
+        plan->bytes -= plan->upload_bytes;
+        plan->upload = NULL;
+        plan->upload_bytes = 0;
+        MF_TRY(mf_net_memory(plan, bytes, &plan->upload));
+        plan->upload_bytes = bytes;
+    }
+    MF_TRY(mf_memory_write(plan->device, plan->upload, 0, (const char *)input->tensor.data + input->tensor.byte_offset,
+                           bytes));
+    input->tensor.data = plan->upload;
+    input->tensor.byte_offset = 0;
+    input->tensor.device.device_type = (DLDeviceType)mf_device_kind(plan->device);
+    return MF_OK;
+}
+
+static mf_status make_form(mf_net_plan *plan, struct input_form *form, const struct view *input)
+{
+    struct view to;
+    mf_plan_destroy(form->fold);
+    form->fold = NULL;
+    form->type = input->tensor.dtype;
+    memcpy(form->stride, input->stride, sizeof form->stride);
+    mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
+    return mf_plan_create(plan->device, "nhwc->nhwc", form->type.code == kDLUInt ? "f32(a)/255" : "a", &input->tensor,
+                          &to.tensor, &plan->options, &form->fold);
+}
+
+/* The fold for such pictures, which is made where it is not there. */
+static mf_status find_form(mf_net_plan *plan, const struct view *input, const mf_plan **fold)
+{
+    struct input_form *form = plan->form;
+    int f = 0;
+    while (f < FORMS && !(form[f].fold && !memcmp(&form[f].type, &input->tensor.dtype, sizeof form[f].type) &&
+                          !memcmp(form[f].stride, input->stride, sizeof form[f].stride)))
+        f++;
+    if (f == FORMS) {
+        f = plan->next_form;
+        plan->next_form = f + 1 < FORMS ? f + 1 : OWN_FORMS;
+        MF_TRY(make_form(plan, &form[f], input));
+    }
+    *fold = form[f].fold;
+    return MF_OK;
+}
+
+mf_status mf_net_plan_inputs(mf_net_plan *plan)
+{
+    static const mf_type types[OWN_FORMS] = {MF_U8, MF_F32};
+    struct view input;
+    plan->form = mf_calloc(sizeof *plan->form * FORMS);
+    plan->next_form = OWN_FORMS;
+    if (!plan->form)
+        return MF_ERROR_MEMORY;
+    for (int f = 0; f < OWN_FORMS; f++) {
+        DLTensor given = mf_tensor(NULL, types[f], 4, NULL);
+        given.device.device_type = (DLDeviceType)mf_device_kind(plan->device);
+        view_input(&input, plan, &given);
+        MF_TRY(make_form(plan, &plan->form[f], &input));
+    }
+    return MF_OK;
+}
+
+void mf_net_forget_inputs(mf_net_plan *plan)
+{
+    for (int f = 0; plan->form && f < FORMS; f++)
+        mf_plan_destroy(plan->form[f].fold);
+    mf_free(plan->form);
+    if (plan->upload)
+        mf_memory_destroy(plan->device, plan->upload);
+}
+
+/* The pictures become the plane of layer -1. */
+static mf_status take_input(mf_net_plan *plan, const DLTensor *given, void *stream)
+{
+    struct view input, to;
+    const mf_plan *fold;
+    view_input(&input, plan, given);
+    if (mf_device_kind(plan->device) != kDLCPU && mf_tensor_memory(given) == kDLCPU)
+        MF_TRY(upload(plan, &input));
+    MF_TRY(find_form(plan, &input, &fold));
+    mf_plane_begin(plan, mf_plane(plan, -1));
+    mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
+    return mf_plan_execute_tensors(fold, &input.tensor, &to.tensor, stream);
+}
+
+/* ---- the steps ---- */
+
+static double seconds_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static mf_status run_step(mf_net_plan *plan, struct step *step, void *stream)
+{
+    DLTensor in[STEP_INPUTS];
+    if (step->begins)
+        mf_plane_begin(plan, step->begins);
+    if (step->run)
+        return step->run(plan, step, stream);
+    for (int i = 0; i < step->input_count; i++)
+        in[i] = step->in[i].tensor;
+    return mf_plan_execute_tensors(step->fold, in, &step->out.tensor, stream);
+}
+
+mf_status mf_net_plan_enqueue(mf_net_plan *plan, const DLTensor *input, void *stream)
+{
+    MF_TRY(check_input(plan, input, "mf_net_plan_enqueue"));
+    MF_TRY(check_place(plan, input, 0));
+    if (stream && mf_device_kind(plan->device) == kDLCPU)
+        return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_enqueue: the CPU has no streams and one was given");
+    MF_TRY(take_input(plan, input, stream));
+    for (int s = 0; s < plan->step_count; s++)
+        MF_TRY(run_step(plan, &plan->step[s], stream));
+    return MF_OK;
+}
+
+mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input)
+{
+    MF_TRY(check_input(plan, input, "mf_net_plan_run"));
+    MF_TRY(check_place(plan, input, 1));
+    MF_TRY(take_input(plan, input, NULL));
+    if (plan->measure)
+        MF_TRY(mf_device_wait(plan->device, NULL));
+    for (int s = 0; s < plan->step_count; s++) {
+        const double start = plan->measure ? seconds_now() : 0;
+        MF_TRY(run_step(plan, &plan->step[s], NULL));
+        if (!plan->measure)
+            continue;
+        MF_TRY(mf_device_wait(plan->device, NULL));
+        plan->step[s].seconds += seconds_now() - start;
+    }
+    return mf_device_wait(plan->device, NULL);
+}
