@@ -106,7 +106,7 @@ def forms(kind, tune, reduced, rows, columns):
     name = "tf32" if kind == "tf32" else "full"
     yield f"product:{name}"
     if tune:
-        for down, right in TILES[2 * (kind == "f32"):]:
+        for down, right in TILES[3 * (kind == "f32"):]:
             for parts in PARTS:
                 blocks = -(-rows // down) * -(-columns // right) * parts
                 if parts == 1 or (parts * 4 * 64 // (BITS[kind] // 8) <= reduced and blocks <= 1500):

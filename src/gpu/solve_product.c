@@ -29,9 +29,9 @@ static const struct product_tile {
 } tiles[] = {
     {256, 128, 4, 2, 4, 1, 1}, {192, 128, 3, 2, 4, 1, 1}, {128, 128, 2, 2, 4, 2, 1}, {192, 64, 3, 1, 5, 2, 1},
     {128, 64, 2, 1, 6, 3, 1},  {64, 64, 2, 2, 7, 4, 1},   {128, 32, 4, 1, 6, 4, 1},  {128, 16, 4, 1, 6, 4, 1},
-    {32, 64, 1, 2, 8, 4, 1},   {64, 32, 2, 1, 8, 4, 1},   {32, 32, 1, 1, 8, 8, 1},   {128, 128, 2, 4, 4, 1, 3},
-    {192, 64, 4, 2, 5, 1, 3},  {128, 64, 4, 2, 6, 1, 3},  {64, 64, 2, 2, 7, 3, 3},   {128, 32, 4, 1, 6, 3, 3},
-    {128, 16, 4, 1, 6, 3, 3},  {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},   {32, 32, 1, 1, 8, 8, 3},
+    {32, 64, 1, 2, 8, 4, 1},   {64, 32, 2, 1, 8, 4, 1},   {32, 32, 1, 1, 8, 8, 1},   {192, 64, 4, 2, 5, 1, 3},
+    {128, 64, 4, 2, 6, 1, 3},  {64, 64, 2, 2, 7, 3, 3},   {128, 32, 4, 1, 6, 3, 3},  {128, 16, 4, 1, 6, 3, 3},
+    {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},   {32, 32, 1, 1, 8, 8, 3},
 };
 enum { TILES = sizeof tiles / sizeof *tiles };
 
@@ -237,7 +237,7 @@ static mf_status read_form(const char *text, const struct product *product, stru
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
                    "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
-                   ":ROWS:COLUMNS:PARTS, of blocks that are 256 (not f32), 192 (not f32) or 128 x 128, 192, 128, 64 or "
+                   ":ROWS:COLUMNS:PARTS, of blocks that are 256 (not f32), 192 (not f32) or 128 (not f32) x 128, 192, 128, 64 or "
                    "32 x 64, 128, 64 or 32 x 32, "
                    "or 128 x 16, and at most %d parts",
                    text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
