@@ -313,7 +313,7 @@ class Torch:
     """PyTorch's ways for one batch."""
 
     def __init__(self, cfg, weights, x, options):
-        self.graphs, self.outputs = {}, {}
+        self.graphs, self.outputs, self.kept = {}, {}, []  # a graph does not keep what it reads
         torch.backends.cudnn.benchmark = True
         for name in options.precisions:
             allow_tf32(name == "tf32")
@@ -332,6 +332,7 @@ class Torch:
         def call():
             self.outputs[name] = run(x)
         self.graphs[name] = graphed(call)
+        self.kept.append(run)
 
     def error(self, found):
         return ((found - self.reference).abs().max() / self.reference.abs().max()).item()

@@ -21,7 +21,8 @@ except ImportError:
     torch = None
 
 ORDER_FREE = 4
-TILES = [(256, 128), (192, 128), (128, 128), (192, 64), (128, 64), (64, 64), (128, 32), (128, 16), (32, 64), (64, 32), (32, 32)]
+TILES = {1: [(128, 128), (64, 64), (128, 32), (128, 16), (32, 64), (64, 32), (32, 32)],
+         3: [(192, 64), (64, 64), (128, 32), (128, 16), (32, 64), (64, 32), (32, 32)]}
 PARTS = [1, 2, 3, 4, 6, 8, 12]
 BITS = {"f32": 32, "tf32": 32, "f16": 16}
 
@@ -106,7 +107,7 @@ def forms(kind, tune, reduced, rows, columns):
     name = "tf32" if kind == "tf32" else "full"
     yield f"product:{name}"
     if tune:
-        for down, right in TILES[3 * (kind == "f32"):]:
+        for down, right in TILES[3 if kind == "f32" else 1]:
             for parts in PARTS:
                 blocks = -(-rows // down) * -(-columns // right) * parts
                 if parts == 1 or (parts * 4 * 64 // (BITS[kind] // 8) <= reduced and blocks <= 1500):

@@ -27,11 +27,10 @@ enum {
 static const struct product_tile {
     int rows, columns, down, right, stages, beside, products;
 } tiles[] = {
-    {256, 128, 4, 2, 4, 1, 1}, {192, 128, 3, 2, 4, 1, 1}, {128, 128, 2, 2, 4, 2, 1}, {192, 64, 3, 1, 5, 2, 1},
-    {128, 64, 2, 1, 6, 3, 1},  {64, 64, 2, 2, 7, 4, 1},   {128, 32, 4, 1, 6, 4, 1},  {128, 16, 4, 1, 6, 4, 1},
-    {32, 64, 1, 2, 8, 4, 1},   {64, 32, 2, 1, 8, 4, 1},   {32, 32, 1, 1, 8, 8, 1},   {192, 64, 4, 2, 5, 1, 3},
-    {128, 64, 4, 2, 6, 1, 3},  {64, 64, 2, 2, 7, 3, 3},   {128, 32, 4, 1, 6, 3, 3},  {128, 16, 4, 1, 6, 3, 3},
-    {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},   {32, 32, 1, 1, 8, 8, 3},
+    {128, 128, 2, 2, 4, 2, 1}, {64, 64, 2, 2, 7, 4, 1},  {128, 32, 4, 1, 6, 4, 1}, {128, 16, 4, 1, 6, 4, 1},
+    {32, 64, 1, 2, 8, 4, 1},   {64, 32, 2, 1, 8, 4, 1},  {32, 32, 1, 1, 8, 8, 1},  {192, 64, 4, 2, 5, 1, 3},
+    {64, 64, 2, 2, 7, 3, 3},   {128, 32, 4, 1, 6, 3, 3}, {128, 16, 4, 1, 6, 3, 3}, {32, 64, 1, 2, 8, 4, 3},
+    {64, 32, 2, 1, 8, 4, 3},   {32, 32, 1, 1, 8, 8, 3},
 };
 enum { TILES = sizeof tiles / sizeof *tiles };
 
@@ -135,7 +134,7 @@ static int threads_of(const struct product_tile *tile)
 /* Parts that are a cluster add their sums in shared memory. */
 static int joins_in_cluster(int64_t parts, const struct gpu_limits *limits)
 {
-    enum { MOST = 8, CLUSTERS_FROM = 90 };
+    enum { MOST = 4, CLUSTERS_FROM = 90 }; /* 8 do not fill a device whose groups of multiprocessors are uneven */
     return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 && parts <= MOST;
 }
 
@@ -198,6 +197,13 @@ static double cost_of(const struct problem *problem, const struct product *p, co
                                                                        : 2500 + outputs * 4 * (double)parts / 100);
 }
 
+/* Whether a thread has outputs for all its registers, and needs some to read elements one by one. */
+static int has_too_many(const struct product *p, const struct product_tile *tile)
+{
+    enum { MANY = 64 };
+    return !(p->vectors[0] && p->vectors[1]) && tile->rows * tile->columns / threads_of(tile) > MANY;
+}
+
 static void choose_form(const struct problem *problem, const struct product *p, const struct gpu_limits *limits,
                         struct product_form *form)
 {
@@ -211,8 +217,9 @@ static void choose_form(const struct problem *problem, const struct product *p, 
              parts <= (parts_given ? parts_given : MOST_PARTS) && (parts == 1 || parts_given || parts * 4 <= steps);
              parts++) {
             const double cost = cost_of(problem, p, &tiles[t], parts, limits);
-            if (tiles[t].products != form->products || sums_bytes(&tiles[t]) > limits->shared_most - LEFT ||
-                (given && given != &tiles[t]) || (form->tile && cost >= least))
+            if (tiles[t].products != form->products || has_too_many(p, &tiles[t]) ||
+                sums_bytes(&tiles[t]) > limits->shared_most - LEFT || (given && given != &tiles[t]) ||
+                (form->tile && cost >= least))
                 continue;
             form->tile = &tiles[t];
             form->parts = parts;
@@ -237,9 +244,8 @@ static mf_status read_form(const char *text, const struct product *product, stru
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
                    "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
-                   ":ROWS:COLUMNS:PARTS, of blocks that are 256 (not f32), 192 (not f32) or 128 (not f32) x 128, 192, 128, 64 or "
-                   "32 x 64, 128, 64 or 32 x 32, "
-                   "or 128 x 16, and at most %d parts",
+                   ":ROWS:COLUMNS:PARTS, of blocks that are 128 x 128 (not f32), 192 (f32) x 64, 64 or "
+                   "32 x 64, 128, 64 or 32 x 32, or 128 x 16, and at most %d parts",
                    text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
 }
 

@@ -99,28 +99,25 @@ static inline void take_words(SHARED_POINTER const char *tile, int down, int rig
     UNROLL
     for (int j = 0; j < RIGHT / 2; j++)
         take_y(tile + X_BYTES, right + 16 * j, depth, 0, w->y[j]);
+#if ITEM == 4
+    UNROLL
+    for (int e = 0; e < 4; e++) {
+        UNROLL for (int i = 0; i < DOWN; i++) w->x[i][e] = nearest_11_bits(w->x[i][e]);
+        UNROLL for (int j = 0; j < RIGHT / 2; j++) w->y[j][e] = nearest_11_bits(w->y[j][e]);
+    }
+#endif
 }
 
-static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
-                                 sum_t sum[DOWN][RIGHT][4])
+enum { AHEAD = ITEM == 2 || DOWN * RIGHT <= 16 }; /* there are registers for the words of two steps */
+
+/* Adds the products of the words. */
+static inline void multiply_all_words(MMA_TYPE mma, const struct words *w, sum_t sum[DOWN][RIGHT][4])
 {
     UNROLL
-    for (int depth = 0; depth < DEPTHS; depth++) {
-        struct words w;
-        take_words(tile, down, right, depth, &w);
-#if ITEM == 4
+    for (int i = 0; i < DOWN; i++)
         UNROLL
-        for (int e = 0; e < 4; e++) {
-            UNROLL for (int i = 0; i < DOWN; i++) w.x[i][e] = nearest_11_bits(w.x[i][e]);
-            UNROLL for (int j = 0; j < RIGHT / 2; j++) w.y[j][e] = nearest_11_bits(w.y[j][e]);
-        }
-#endif
-        UNROLL
-        for (int i = 0; i < DOWN; i++)
-            UNROLL
-            for (int j = 0; j < RIGHT; j++)
-                multiply_words(mma, sum[i][j], w.x[i], w.y[j / 2] + j % 2 * 2, 0);
-    }
+        for (int j = 0; j < RIGHT; j++)
+            multiply_words(mma, sum[i][j], w->x[i], w->y[j / 2] + j % 2 * 2, 0);
 }
 
 static inline void add_small(sum_t sum[DOWN][RIGHT][4]) { (void)sum; }
@@ -256,35 +253,79 @@ static inline struct step step_from(shape_ptr S, int t, int end, int *fast)
     return step;
 }
 
-/* All tiles of terms. vectors is a constant. */
+/* What brings tiles of terms into shared memory. */
+struct bringing {
+    struct pieces_x x;
+    struct pieces_y y;
+    int next, fast, stage; /* the next tile's first term, its place in the innermost loop, where it goes */
+};
+
+/* Begins to copy the next tile, if there is one. vectors is a constant. */
+static inline void bring_tile(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles, int vectors,
+                              struct bringing *b)
+{
+    if (b->next < at.end) {
+        SHARED_POINTER char *const to = tiles + b->stage * STAGE_BYTES;
+        const struct step step = step_from(S, b->next, at.end, &b->fast);
+        copy_x(T, S, &b->x, at.batch, at.row, at.rows, b->next, at.end, vectors, step.x, to);
+        copy_y(T, S, &b->y, at.batch, at.column, at.columns, b->next, at.end, vectors, step.y, to + X_BYTES);
+    }
+    COMMIT();
+    b->next += STEP;
+    b->stage = b->stage + 1 < STAGES ? b->stage + 1 : 0;
+}
+
+/* All tiles of terms: what is multiplied next is read from shared memory before what is there already is multiplied, where
+ * registers are AHEAD. */
 static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, struct corner at,
                                 SHARED_POINTER char *tiles, int vectors, sum_t sum[DOWN][SMALL + RIGHT][4])
 {
     const int down = THREAD / WARP / WARPS_RIGHT * WARP_ROWS, right = THREAD / WARP % WARPS_RIGHT * WARP_COLUMNS;
-    struct pieces_x x = find_pieces_x(T, S, at.batch, at.row, at.rows, at.first);
-    struct pieces_y y = find_pieces_y(T, S, at.batch, at.column, at.columns, at.first);
-    int next = at.first, fast = (int)(at.first % S->size[LOOPS - 1]), stage = 0, from = 0;
-    struct step step;
+    struct bringing b;
+    int stage = 0;
+    b.x = find_pieces_x(T, S, at.batch, at.row, at.rows, at.first);
+    b.y = find_pieces_y(T, S, at.batch, at.column, at.columns, at.first);
+    b.next = at.first;
+    b.fast = (int)(at.first % S->size[LOOPS - 1]);
+    b.stage = 0;
+#if PRODUCTS == 3
     NO_UNROLL
-    for (int t = at.first - (STAGES - 1) * STEP; t < at.end; t += STEP) {
-        if (t >= at.first) {
-            AWAIT(STAGES - 2);
-            BARRIER();
-        }
-        if (next < at.end) {
-            SHARED_POINTER char *const to = tiles + stage * STAGE_BYTES;
-            step = step_from(S, next, at.end, &fast);
-            copy_x(T, S, &x, at.batch, at.row, at.rows, next, at.end, vectors, step.x, to);
-            copy_y(T, S, &y, at.batch, at.column, at.columns, next, at.end, vectors, step.y, to + X_BYTES);
-        }
-        COMMIT();
-        next += STEP;
+    for (int s = 0; s < STAGES - 1; s++)
+        bring_tile(T, S, at, tiles, vectors, &b);
+    NO_UNROLL
+    for (int t = at.first; t < at.end; t += STEP) {
+        AWAIT(STAGES - 2);
+        BARRIER();
+        bring_tile(T, S, at, tiles, vectors, &b);
+        multiply_tile(mma, tiles + stage * STAGE_BYTES, down, right, sum);
         stage = stage + 1 < STAGES ? stage + 1 : 0;
-        if (t >= at.first) {
-            multiply_tile(mma, tiles + from * STAGE_BYTES, down, right, sum);
-            from = from + 1 < STAGES ? from + 1 : 0;
-        }
     }
+#else
+    struct words words[DEPTHS];
+    NO_UNROLL
+    for (int s = 0; s < STAGES; s++)
+        bring_tile(T, S, at, tiles, vectors, &b);
+    AWAIT(STAGES - 1);
+    BARRIER();
+    take_words(tiles, down, right, 0, &words[0]);
+    NO_UNROLL
+    for (int t = at.first; t < at.end; t += STEP) {
+        if (AHEAD)
+            take_words(tiles + stage * STAGE_BYTES, down, right, 1, &words[1]);
+        multiply_all_words(mma, &words[0], sum);
+        if (!AHEAD)
+            take_words(tiles + stage * STAGE_BYTES, down, right, 1, &words[1]);
+        AWAIT(STAGES - 2);
+        BARRIER(); /* the next tile is there, and nobody reads this one any more */
+        bring_tile(T, S, at, tiles, vectors, &b);
+        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        if (AHEAD)
+            take_words(tiles + stage * STAGE_BYTES, down, right, 0, &words[0]);
+        multiply_all_words(mma, &words[1], sum);
+        if (!AHEAD)
+            take_words(tiles + stage * STAGE_BYTES, down, right, 0, &words[0]);
+    }
+#endif
     add_small(sum);
 }
 
