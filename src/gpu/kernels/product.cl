@@ -188,9 +188,16 @@ static inline void join_group(SHARED_POINTER const float *sums, GLOBAL const flo
         UNROLL for (int q = 1; q < CLUSTER; q++) all[j] += v[q][j];
     }
 #elif PARTED
-    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = FRESH(parts[j]);
-    for (int64_t p = 1; p < count; p++)
-        UNROLL for (int j = 0; j < VECTOR; j++) all[j] += FRESH(parts[p * (ROWS * COLUMNS) + j]);
+    enum { AT_ONCE = 4 };
+    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = 0;
+    for (int64_t p = 0; p < count; p += AT_ONCE) {
+        float v[AT_ONCE][VECTOR];
+        UNROLL for (int q = 0; q < AT_ONCE; q++)
+            UNROLL for (int j = 0; j < VECTOR; j += 4)
+                read_fresh(parts + (p + q < count ? p + q : p) * (ROWS * COLUMNS) + j, v[q] + j);
+        UNROLL for (int q = 0; q < AT_ONCE; q++)
+            UNROLL for (int j = 0; j < VECTOR; j++) all[j] += p + q < count ? v[q][j] : 0;
+    }
 #else
     UNROLL for (int j = 0; j < VECTOR; j++) all[j] = sums[j];
 #endif
@@ -211,8 +218,9 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     WAIT_FOR_ALL();
 #if PARTED
     for (int r = THREAD / GROUPS; r < ROWS; r += THREADS / GROUPS)
-        UNROLL for (int j = 0; j < VECTOR; j++)
-            parts[(part * ROWS + r) * COLUMNS + column + j] = rows[r * PITCH + column + j];
+        UNROLL for (int j = 0; j < VECTOR; j += 4)
+            *(GLOBAL struct sixteen *)(parts + (part * ROWS + r) * COLUMNS + column + j) =
+                *(SHARED_POINTER const struct sixteen *)(rows + r * PITCH + column + j);
     BARRIER(); /* nobody reads shared memory any more: the flag may lie there */
     if (!last_to_arrive(counter, S->p[2], (SHARED_POINTER int *)tiles))
         return;

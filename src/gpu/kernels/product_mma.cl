@@ -26,3 +26,9 @@ static inline void copy_piece(SHARED_POINTER char *to, GLOBAL const void *from, 
         v.v[i] = inside ? ((GLOBAL const int *)from)[i] : 0;
     *(SHARED_POINTER struct sixteen *)to = v;
 }
+
+static inline void read_fresh(GLOBAL const float *place, float v[4])
+{
+    for (int i = 0; i < 4; i++)
+        v[i] = place[i];
+}

@@ -43,6 +43,15 @@ static inline void multiply_new(sum_t c[4], uint32_t a0, uint32_t a1, uint32_t a
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1), "f"(0.0f));
 }
 
+/* Four floats from global memory, not from this multiprocessor's own cache. */
+static inline void read_fresh(const float *place, float v[4])
+{
+    asm volatile("ld.global.cg.v4.f32 {%0,%1,%2,%3}, [%4];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "l"(place)
+                 : "memory");
+}
+
 #if CLUSTER > 1
 #define TOGETHER __cluster_dims__(CLUSTER, 1, 1)
 #define WAIT_FOR_ALL() wait_for_all()
