@@ -218,7 +218,7 @@ static void choose_form(const struct problem *problem, const struct product *p, 
              parts <= (parts_given ? parts_given : MOST_PARTS) && (parts == 1 || parts_given || parts * 4 <= steps);
              parts++) {
             const double cost = cost_of(problem, p, &tiles[t], parts, limits);
-            if (tiles[t].products != form->products || has_too_many(p, &tiles[t]) ||
+            if (tiles[t].products != form->products || (!given && has_too_many(p, &tiles[t])) ||
                 sums_bytes(&tiles[t]) > limits->shared_most - LEFT || (given && given != &tiles[t]) ||
                 (form->tile && cost >= least))
                 continue;

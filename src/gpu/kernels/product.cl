@@ -108,8 +108,6 @@ static inline void take_words(SHARED_POINTER const char *tile, int down, int rig
 #endif
 }
 
-enum { AHEAD = ITEM == 2 || DOWN * RIGHT <= 16 }; /* there are registers for the words of two steps */
-
 /* Adds the products of the words. */
 static inline void multiply_all_words(MMA_TYPE mma, const struct words *w, sum_t sum[DOWN][RIGHT][4])
 {
@@ -118,6 +116,17 @@ static inline void multiply_all_words(MMA_TYPE mma, const struct words *w, sum_t
         UNROLL
         for (int j = 0; j < RIGHT; j++)
             multiply_words(mma, sum[i][j], w->x[i], w->y[j / 2] + j % 2 * 2, 0);
+}
+
+static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
+                                 sum_t sum[DOWN][RIGHT][4])
+{
+    UNROLL
+    for (int d = 0; d < DEPTHS; d++) {
+        struct words w;
+        take_words(tile, down, right, d, &w);
+        multiply_all_words(mma, &w, sum);
+    }
 }
 
 static inline void add_small(sum_t sum[DOWN][RIGHT][4]) { (void)sum; }
@@ -283,8 +292,8 @@ static inline void bring_tile(struct tensors T, shape_ptr S, struct corner at, S
     b->stage = b->stage + 1 < STAGES ? b->stage + 1 : 0;
 }
 
-/* All tiles of terms: what is multiplied next is read from shared memory before what is there already is multiplied, where
- * registers are AHEAD. */
+/* All tiles of terms. AHEAD: what is multiplied next is read from shared memory before what is there already is
+ * multiplied; one more tile is then on its way. */
 static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, struct corner at,
                                 SHARED_POINTER char *tiles, int vectors, sum_t sum[DOWN][SMALL + RIGHT][4])
 {
@@ -296,7 +305,7 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     b.next = at.first;
     b.fast = (int)(at.first % S->size[LOOPS - 1]);
     b.stage = 0;
-#if PRODUCTS == 3
+#if !AHEAD
     NO_UNROLL
     for (int s = 0; s < STAGES - 1; s++)
         bring_tile(T, S, at, tiles, vectors, &b);
@@ -318,20 +327,14 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     take_words(tiles, down, right, 0, &words[0]);
     NO_UNROLL
     for (int t = at.first; t < at.end; t += STEP) {
-        if (AHEAD)
-            take_words(tiles + stage * STAGE_BYTES, down, right, 1, &words[1]);
+        take_words(tiles + stage * STAGE_BYTES, down, right, 1, &words[1]);
         multiply_all_words(mma, &words[0], sum);
-        if (!AHEAD)
-            take_words(tiles + stage * STAGE_BYTES, down, right, 1, &words[1]);
         AWAIT(STAGES - 2);
         BARRIER(); /* the next tile is there, and nobody reads this one any more */
         bring_tile(T, S, at, tiles, vectors, &b);
         stage = stage + 1 < STAGES ? stage + 1 : 0;
-        if (AHEAD)
-            take_words(tiles + stage * STAGE_BYTES, down, right, 0, &words[0]);
+        take_words(tiles + stage * STAGE_BYTES, down, right, 0, &words[0]);
         multiply_all_words(mma, &words[1], sum);
-        if (!AHEAD)
-            take_words(tiles + stage * STAGE_BYTES, down, right, 0, &words[0]);
     }
 #endif
     add_small(sum);

@@ -55,12 +55,12 @@ struct F(pieces) {
 
 static inline int F(first_position)(int i)
 {
-    return ALONG_TERMS ? (THREAD + i * THREADS) / F(BESIDE) : THREAD % F(BESIDE) * PER;
+    return ALONG_TERMS ? (THREAD + i * THREADS) / F(BESIDE) : (THREAD + i * THREADS) % F(BESIDE) * PER;
 }
 
 static inline int F(first_term)(int i)
 {
-    return ALONG_TERMS ? THREAD % F(BESIDE) * PER : (THREAD + i * THREADS) / F(BESIDE);
+    return ALONG_TERMS ? (THREAD + i * THREADS) % F(BESIDE) * PER : (THREAD + i * THREADS) / F(BESIDE);
 }
 
 static inline struct F(pieces) F(find_pieces)(struct tensors T, shape_ptr S, int64_t batch, int64_t first,

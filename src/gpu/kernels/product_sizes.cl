@@ -1,5 +1,6 @@
 /* The sizes of kernels/product.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in 32 of them
  * at a time. */
+#define AHEAD (PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
 enum {
     PIECE = 16,             /* bytes */
     PER = PIECE / ITEM,     /* elements of one */

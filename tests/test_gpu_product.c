@@ -1,0 +1,266 @@
+/* Solver product: tiles, parts, types and layouts. On "opencl:0" its instruction is emulated by ordinary arithmetic; on
+ * both devices sums of products of small integers, which are exact in any order, are compared with the reference's bits,
+ * and those of normal numbers with a bound. Its kernels are compiled for sm_80, sm_90 and sm_100, without spills. */
+#include <math.h>
+
+#include "gpu_test.h"
+#include "lists.h"
+#include "problem.h"
+
+static mf_device *device, *reference;
+
+/* Runs the line by its solver there and by the reference. Nonzero: it ran, and memory is to be freed. */
+static int run(const char *text, const char *solver, struct problem_line *line, struct problem_memory *memory)
+{
+    char error[512] = "";
+    int failed =
+        problem_parse(text, line, error, sizeof error) || problem_complete(reference, line, error, sizeof error);
+    if (!CHECK_MSG(!failed, "%s: %s", text, error) ||
+        !CHECK(!problem_memory_make(line, 1, memory, error, sizeof error)))
+        return 0;
+    CHECK(problem_run(reference, line, memory, "reference", 0, 0) == MF_OK);
+    problem_memory_expect(memory);
+    problem_memory_reset(memory);
+    if (CHECK_MSG(problem_run_on_device(device, line, memory, solver, 0) == MF_OK, "%s, %s: %s", solver, text,
+                  mf_error()))
+        return 1;
+    problem_memory_free(memory);
+    return 0;
+}
+
+/* Convolutions whose terms come in whole tiles and do not, channels that are pieces and are not, factors along terms and
+ * along positions, batches, outputs by columns and by rows, a finish part with an operand of its own, two outputs. */
+static const char *const lines[] = {
+    "n(h+i)(w+j)c,ijcp,p->nhwp | leaky(sum(a*b)+c) | a=f16[2,9,11,8] b=f16[3,3,8,24] c=f32[24] o=f16[2,7,9,24] | "
+    "data=integers",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | leaky(sum(a*b)+c) | a=f16[1,9,11,3] b=f16[3,3,3,16] c=f32[16] o=f32[1,7,9,16] | "
+    "data=integers",
+    "n(h+i)(w+j)c,ijcp->nhwp | sum(a*b) | a=f32[1,9,11,4] b=f32[3,3,4,16] o=f32[1,7,9,16] | data=integers",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | sum(a*b)+c | a=f32[1,15,15,64] b=f32[3,3,64,40] c=f32[40] o=f32[1,13,13,40] | "
+    "data=integers",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | sum(a*b)+c | a=f16[1,15,15,64] b=f16[3,3,64,40] c=f32[40] o=f32[1,13,13,40] | "
+    "data=integers",
+    "n(2h+i)(2w+j)c,ijcp->nhwp | relu(sum(a*b)) | a=bf16[1,16,15,32] b=bf16[2,2,32,33] o=f32[1,8,7,33] | data=integers",
+    "nhwc,cp,p->nhwp | sum(a*b)+c | a=f16[1,7,8,24] b=f16[24,21] c=f32[21] o=f32[1,7,8,21] | data=integers",
+    "ik,kj->ij | sum(a*b) | a=bf16[70,200] b=bf16[200,50] o=f32[70,50] | data=integers",
+    "bik,bkj->bij | sum(a*b); -sum(a*b) | a=f32[3,40,70] b=f32[3,70,50] | data=integers",
+    "ik,jk->ji | sum(a*b) | a=f16[70,200] b=f16[90,200] o=f32[90,70] | data=integers",
+    "ki,kj->ij | sum(a*b) | a=f32[130,136] b=f32[130,72] o=f32[136,72] | data=integers",
+    "ki,jk->ij | sum(a*b) | a=f16[96,40]:(1,97) b=f16[24,96]:(97,1)+1 o=f32[40,24] | data=integers",
+    "ik,kj->ij | sum(a*b) | a=f32[9,700] b=f32[700,8] o=f32[9,8] | data=integers",
+};
+enum { LINES = sizeof lines / sizeof *lines };
+
+static void check_line(const char *text, const char *solver)
+{
+    static struct problem_line line;
+    struct problem_memory memory;
+    struct problem_difference difference;
+    if (!run(text, solver, &line, &memory))
+        return;
+    CHECK_MSG(!problem_compare(&line, &memory, &difference), "%s, %s: other bits", solver, text);
+    problem_memory_free(&memory);
+}
+
+/* The library's own tiles, and every one in one and in several parts: clusters, and more than a cluster takes. */
+static void check_exact(void)
+{
+    static const char *const halves[] = {"128:128", "64:64", "128:32", "128:16", "32:64", "64:32", "32:32"};
+    static const char *const singles[] = {"192:64", "64:64", "128:32", "128:16", "32:64", "64:32", "32:32"};
+    static const int parts[] = {1, 2, 3, 4, 6};
+    char solver[64];
+    for (int l = 0; l < LINES; l++) {
+        const int single = strstr(lines[l], "a=f32") != NULL;
+        check_line(lines[l], "product");
+        for (int t = l % 2; t < 2; t++) { /* other tiles for every line: all of them come */
+            const char *tile = (single ? singles : halves)[(2 * l + t) % 7];
+            snprintf(solver, sizeof solver, "product:full:%s:%d", tile, parts[(l + t) % 5]);
+            check_line(lines[l], solver);
+            snprintf(solver, sizeof solver, "product:tf32:%s:%d", halves[(2 * l + t) % 7], parts[(l + t + 2) % 5]);
+            if (single)
+                check_line(lines[l], solver);
+        }
+    }
+}
+
+/* The greatest |got - expected| of the only output. */
+static double difference_of(const struct problem_line *line, const struct problem_memory *memory, int64_t count)
+{
+    const void *in[MF_MAX_INPUTS];
+    void *out[MF_MAX_OUTPUTS];
+    double most = 0;
+    problem_pointers(line, memory, in, out);
+    const struct problem_block *block = &memory->block[MF_MAX_INPUTS];
+    const float *got = out[0];
+    problem_guards_open(block);
+    for (int64_t i = 0; i < count; i++) {
+        float expected;
+        memcpy(&expected, block->expected + ((unsigned char *)out[0] - block->base) + 4 * i, sizeof expected);
+        const double d = fabs((double)got[i] - (double)expected);
+        most = isfinite(got[i]) ? fmax(most, d) : 1e9;
+    }
+    problem_guards_close(block);
+    return most;
+}
+
+/* Normal numbers, of which products are below 25 (they are at most 5 or so): 1,000 terms. A product in three is 2^-21 off
+ * at most, one of factors of 11 bits 2^-10; additions are 2^-23 off each, in tiles of 16 terms, of sums below 300. */
+static void check_near(void)
+{
+    static const char text[] = "ik,jk->ij | sum(a*b) | a=f32[40,1000] b=f32[40,1000] o=f32[40,40] | data=normal";
+    static const struct {
+        const char *solver;
+        double bound;
+    } tests[] = {{"product", 1000 * (0x1p-21 + 0x1p-23)},
+                 {"product:full:64:64:5", 1000 * (0x1p-21 + 0x1p-23)},
+                 {"product:tf32", 1000 * 0x1p-10}};
+    static struct problem_line line;
+    struct problem_memory memory;
+    for (size_t t = 0; t < sizeof tests / sizeof *tests; t++)
+        if (run(text, tests[t].solver, &line, &memory)) {
+            const double d = difference_of(&line, &memory, 1600);
+            CHECK_MSG(d <= tests[t].bound && (t < 2 || d > 1e-5), "%s differs by %g, and %g is allowed",
+                      tests[t].solver, d, tests[t].bound);
+            problem_memory_free(&memory);
+        }
+}
+
+/* An infinity makes its own row's sums infinite, or NaN where signs meet, and no others. */
+static void check_infinite(void)
+{
+    enum { N = 32 };
+    static float a[N * N], b[N * N], out[N * N];
+    static const int64_t shape[2] = {N, N};
+    const int64_t bytes = sizeof a;
+    void *there[3] = {NULL, NULL, NULL};
+    mf_plan *plan = NULL;
+    const mf_options options = {.solver = "product"};
+    for (int i = 0; i < N * N; i++) {
+        a[i] = 1 + 0.001f * (float)(i % 37);
+        b[i] = 1 + (float)(i % 2);
+    }
+    a[5 * N + 7] = INFINITY;
+    int good = 1;
+    DLTensor tensor[3];
+    for (int k = 0; k < 3; k++) {
+        good &= mf_memory_create(device, bytes, &there[k]) == MF_OK;
+        tensor[k] = mf_tensor(there[k], MF_F32, 2, shape);
+        tensor[k].device.device_type = (DLDeviceType)mf_device_kind(device);
+    }
+    good &= mf_memory_write(device, there[0], 0, a, bytes) == MF_OK &&
+            mf_memory_write(device, there[1], 0, b, bytes) == MF_OK;
+    good &= mf_plan_create(device, "ik,kj->ij", "sum(a*b)", tensor, &tensor[2], &options, &plan) == MF_OK;
+    good &= plan && mf_plan_execute_tensors(plan, tensor, &tensor[2], NULL) == MF_OK &&
+            mf_memory_read(device, there[2], 0, out, bytes) == MF_OK;
+    if (CHECK_MSG(good, "%s", mf_error()))
+        for (int i = 0; i < N; i++)
+            for (int j = 0; j < N; j++)
+                CHECK_MSG(i == 5 ? out[i * N + j] == INFINITY : isfinite(out[i * N + j]), "row %d, column %d: %g", i, j,
+                          (double)out[i * N + j]);
+    mf_plan_destroy(plan);
+    for (int k = 0; k < 3; k++)
+        mf_memory_destroy(device, there[k]);
+}
+
+/* ---- plans ---- */
+
+static mf_status plan(mf_device *on, const char *solver, const char *type, int64_t n, uint32_t flags, char *text,
+                      size_t size)
+{
+    const int64_t shape[2] = {n, n};
+    DLTensor in[2], out = mf_tensor(NULL, MF_F32, 2, shape);
+    mf_options options = {.solver = solver, .flags = flags};
+    mf_plan *made = NULL;
+    for (int k = 0; k < 2; k++) {
+        in[k] = mf_tensor(NULL, MF_F32, 2, shape);
+        list_type_named(type, &in[k].dtype);
+        in[k].device.device_type = (DLDeviceType)mf_device_kind(on);
+    }
+    out.device.device_type = in[0].device.device_type;
+    mf_status status = mf_plan_create(on, "ik,kj->ij", "sum(a*b)", in, &out, &options, &made);
+    snprintf(text, size, "%s", status == MF_OK ? mf_plan_describe(made) : mf_error());
+    mf_plan_destroy(made);
+    return status;
+}
+
+static void check_kernel(mf_device *on, const char *solver, const char *type)
+{
+    char text[2048];
+    if (CHECK_MSG(plan(on, solver, type, 4096, 0, text, sizeof text) == MF_OK, "%s of %s: %s", solver, type, text))
+        CHECK_MSG(strstr(text, " 0 spilled"), "%s of %s spills:\n%s", solver, type, text);
+}
+
+static void check_compiled(int architecture)
+{
+    static const char *const full[] = {"product:full:64:64:4", "product:full:32:64:8", "product:full:128:16"};
+    char name[32], text[2048];
+    mf_device *on;
+    snprintf(name, sizeof name, "sm:%d", architecture);
+    if (mf_device_open(name, &on) != MF_OK) {
+        check_skip(name, mf_error());
+        return;
+    }
+    for (int s = 0; s < 3; s++) {
+        check_kernel(on, full[s], "f32");
+        check_kernel(on, full[s], s ? "f16" : "bf16");
+    }
+    check_kernel(on, "product:full:128:128:1", "f16");
+    check_kernel(on, "product:full:192:64:1", "f32");
+    check_kernel(on, "product:tf32:128:128:1", "f32");
+    if (CHECK_MSG(plan(on, NULL, "f32", 1024, MF_ORDER_FREE, text, sizeof text) == MF_OK, "%s", text))
+        CHECK_MSG(strstr(text, "solver product"), "in any order: %s", text);
+    if (CHECK_MSG(plan(on, NULL, "f32", 1024, 0, text, sizeof text) == MF_OK, "%s", text))
+        CHECK_MSG(!strstr(text, "solver product"), "in the contract's order: %s", text);
+    mf_device_close(on);
+}
+
+static void check_mistakes(void)
+{
+    static const struct {
+        const char *solver, *type;
+        mf_status status;
+        const char *sentence;
+    } tests[] = {
+        {"product:half", "f32", MF_ERROR_ARGUMENT, "solver product has no form \"half\" for f32"},
+        {"product:tf32", "f16", MF_ERROR_ARGUMENT, "solver product has no form \"tf32\" for f16"},
+        {"product:full:48:64", "f32", MF_ERROR_ARGUMENT, "has no form \"full:48:64\""},
+        {"product:full:64:64:65", "f32", MF_ERROR_ARGUMENT, "at most 64 parts"},
+        {"product", "f64", MF_ERROR_UNSUPPORTED, "solver product does not apply"},
+        {"product", "i8", MF_ERROR_UNSUPPORTED, "solver product does not apply"},
+    };
+    char text[2048];
+    mf_device *old;
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
+        const mf_status status = plan(device, tests[i].solver, tests[i].type, 100, 0, text, sizeof text);
+        CHECK_MSG(status == tests[i].status && strstr(text, tests[i].sentence), "%s: status %d, %s", tests[i].solver,
+                  (int)status, text);
+    }
+    if (mf_device_open("sm:75", &old) == MF_OK) {
+        CHECK(plan(old, "product", "f16", 100, 0, text, sizeof text) == MF_ERROR_UNSUPPORTED);
+        mf_device_close(old);
+    }
+}
+
+int main(void)
+{
+    static const int architectures[] = {80, 90, 100};
+    static const char *const names[] = {"opencl:0", "cuda:0"};
+    gpu_test_environment("off");
+    if (!CHECK_MSG(mf_device_open("cpu", &reference) == MF_OK, "%s", mf_error()))
+        return check_done("test_gpu_product");
+    for (int a = 0; a < 3; a++)
+        check_compiled(architectures[a]);
+    for (int d = 0; d < 2; d++) {
+        if (mf_device_open(names[d], &device) != MF_OK) {
+            check_skip(names[d], mf_error());
+            continue;
+        }
+        check_mistakes();
+        check_exact();
+        check_near();
+        check_infinite();
+        mf_device_close(device);
+    }
+    mf_device_close(reference);
+    return check_done("test_gpu_product");
+}
