@@ -56,24 +56,32 @@ esac
 # test_gpu_verify is about opencl:0; the problems come below, on the device.
 : "${MODEFOLD_GPU_VERIFY_COUNT:=0}"
 export MODEFOLD_GPU_VERIFY_COUNT
-any=
-for test in "$binaries"/tests/test_gpu_*; do
+# They run beside each other: most of their time goes into compiling kernels.
+tests=
+for test in "$binaries"/tests/test_gpu_* "$binaries"/tests/test_net_gpu; do
     [ -f "$test" ] && [ -x "$test" ] || continue
-    any=1
     name=${test##*/}
+    tests="$tests $name"
     mkdir -p "$work/$name"
-    (cd "$work/$name" && timeout 3600 "$test") >"$work/$name.log" 2>&1 </dev/null
-    status=$?
+    (
+        cd "$work/$name" || exit 1
+        timeout 3600 "$test" >"$work/$name.log" 2>&1 </dev/null
+        echo $? >"$work/$name.status"
+    ) &
+done
+wait
+for name in $tests; do
+    status=$(cat "$work/$name.status")
     # shellcheck disable=SC2046
     set -- $(tail -n 1 "$work/$name.log" |
         sed -n 's/^.*: \([0-9]*\) passed, \([0-9]*\) failed, \([0-9]*\) skipped$/\1 \2 \3/p')
     [ $# -eq 3 ] || set -- 0 1 0
-    [ $status -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
+    [ "$status" -eq 0 ] || [ "$2" -gt 0 ] || set -- "$1" 1 "$3"
     count "$name" "$1" "$2" "$3"
     grep '^skipped: ' "$work/$name.log" | sed 's/^/    /'
     [ "$2" -eq 0 ] || tail -n 60 "$work/$name.log" | sed 's/^/    /'
 done
-[ -n "$any" ] || count "tests" 0 0 1 "there is no $binaries/tests/test_gpu_*"
+[ -n "$tests" ] || count "tests" 0 0 1 "there is no $binaries/tests/test_gpu_*"
 
 # ---- Problems -------------------------------------------------------------------------------------------------------
 

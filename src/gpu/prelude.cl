@@ -75,7 +75,15 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define BLOCK ((int64_t)get_group_id(0))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define WARP_BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+/* What was written before is there for other work-groups before what comes after, and the other way round. OpenCL 1.2's
+ * mem_fence promises that to the own work-group only; NVIDIA's compiler takes inline PTX. */
+#ifdef __NV_CL_C_VERSION
+#define FENCE() asm volatile("membar.gl;" ::: "memory")
+#elif __OPENCL_C_VERSION__ >= 300 && defined(__opencl_c_atomic_scope_device)
+#define FENCE() atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device)
+#else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)
 #define POPCOUNT(x) popcount((uint)(x))

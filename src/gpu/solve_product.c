@@ -198,11 +198,13 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     return greatest(busy, waits) + (parts == 1 ? 0 : cluster ? in_cluster : in_workspace + sums);
 }
 
-/* Whether a thread has outputs for all its registers, and needs some to read elements one by one. */
-static int has_too_many(const struct product *p, const struct product_tile *tile)
+/* Whether a tile is not worth a look: a thread has outputs for all its registers, and needs some to read elements one by
+ * one; or two of these lie beside each other where a wide one reads less (which the costs above do not see). */
+static int is_out_of_question(const struct product *p, const struct product_tile *tile)
 {
-    enum { MANY = 64 };
-    return !(p->vectors[0] && p->vectors[1]) && tile->rows * tile->columns / threads_of(tile) > MANY;
+    enum { MANY = 64, WIDE = 64 };
+    return (!(p->vectors[0] && p->vectors[1]) && tile->rows * tile->columns / threads_of(tile) > MANY) ||
+           (tile->columns < WIDE && p->columns >= 2 * tile->columns);
 }
 
 static void choose_form(const struct problem *problem, const struct product *p, const struct gpu_limits *limits,
@@ -218,7 +220,7 @@ static void choose_form(const struct problem *problem, const struct product *p, 
              parts <= (parts_given ? parts_given : MOST_PARTS) && (parts == 1 || parts_given || parts * 4 <= steps);
              parts++) {
             const double cost = cost_of(problem, p, &tiles[t], parts, limits);
-            if (tiles[t].products != form->products || (!given && has_too_many(p, &tiles[t])) ||
+            if (tiles[t].products != form->products || (!given && is_out_of_question(p, &tiles[t])) ||
                 sums_bytes(&tiles[t]) > limits->shared_most - LEFT || (given && given != &tiles[t]) ||
                 (form->tile && cost >= least))
                 continue;
