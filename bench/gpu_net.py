@@ -4,11 +4,11 @@
     gpu_net.py --library libmodefold.so --cfg NET.cfg --weights NET.weights|random [--batches 1,64] [--device cuda:0]
                [--precisions f32,tf32,f16] [--no-compile] [--out NAME]
 
-Every way is captured in a CUDA graph and replayed, all ways in turns; times are medians. Pictures are floats in the
+Every way is captured in a CUDA graph and replayed, all in turns; times are medians. Pictures are floats in the
 GPU's memory, height x width x channels, which PyTorch calls channels_last; its f16 networks take the same floats. Batch
 norm is multiplied into PyTorch's weights too. f32 is modefold's three products of TF32, beside PyTorch without TF32;
-"of product" is the part of the rate that torch.mm of 8192 x 8192 x 8192 reached in the same turns, of TF32 (a third of
-it for modefold's and PyTorch's f32) or f16. Errors are the greatest difference from PyTorch's f32, over its greatest
+"of product" is the part of the rate that torch.mm of 8192 x 8192 x 8192 reached after it, of TF32 (a third of it for
+modefold's and PyTorch's f32) or f16. Errors are the greatest difference from PyTorch's f32, over its greatest
 number. Then a u8 picture in the CPU's memory to boxes there, and the steps, each waited for. Without PyTorch, or on
 another device than CUDA's, modefold alone is timed, run after run. --weights random: random ones are made.
 NAME.md and NAME.json are written."""
@@ -357,13 +357,14 @@ def on_cuda(net, cfg, weights, batch, options, rows, rates):
     x = torch.rand(net.shape(batch), device="cuda").permute(0, 3, 1, 2)  # channels_last
     input = Tensor(x.data_ptr(), 2, 0, 4, 2, 32, 1, (ctypes.c_int64 * 4)(*net.shape(batch)), None, 0)
     peers = Torch(cfg, weights, x, options)
-    graphs, matrices = product_graphs()
-    plans = {}
+    graphs, plans = {}, {}
     for name in options.precisions:
         plan = plans["modefold " + name] = NetPlan(net, batch, name)
         graphs["modefold " + name] = graphed(lambda p=plan: p.enqueue(input, torch.cuda.current_stream().cuda_stream))
     graphs.update(peers.graphs)
     times = time_graphs(graphs, options.turns, max(1, 20 // batch))
+    products, matrices = product_graphs()  # in turns of their own: the GPU may slow down under them
+    times.update(time_graphs(products, 10, 1))
     for name in ("tf32", "f16"):
         rates[name] = 2 * PRODUCT ** 3 / (1e-3 * times["product " + name])
     print("products of %d^3: " % PRODUCT + ", ".join(f"{n} {1e-12 * r:.0f} TFLOP/s" for n, r in rates.items()))
