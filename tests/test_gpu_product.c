@@ -1,6 +1,7 @@
 /* Solver product: tiles, parts, types and layouts. On "opencl:0" its instruction is emulated by ordinary arithmetic; on
- * both devices sums of products of small integers, which are exact in any order, are compared with the reference's bits,
- * and those of normal numbers with a bound. Its kernels are compiled for sm_80, sm_90 and sm_100, without spills. */
+ * both devices sums of products of small integers, which are exact in any order, are compared with the reference's
+ * bits, and those of normal numbers with a bound. Its kernels are compiled for sm_80, sm_90 and sm_100, without spills.
+ */
 #include <math.h>
 
 #include "gpu_test.h"
@@ -43,8 +44,9 @@ static int run(const char *text, const char *solver, struct problem_line *line, 
     return 0;
 }
 
-/* Convolutions whose terms come in whole tiles and do not, channels that are pieces and are not, factors along terms and
- * along positions, batches, outputs by columns and by rows, a finish part with an operand of its own, two outputs. */
+/* Convolutions whose terms come in whole tiles and do not, channels that are pieces and are not, factors along terms
+ * and along positions, batches, outputs by columns and by rows, a finish part with an operand of its own, two outputs.
+ */
 static const char *const lines[] = {
     "n(h+i)(w+j)c,ijcp,p->nhwp | leaky(sum(a*b)+c) | a=f16[2,9,11,8] b=f16[3,3,8,24] c=f32[24] o=f16[2,7,9,24] | "
     "data=integers",
@@ -114,8 +116,8 @@ static double difference_of(const struct problem_line *line, const struct proble
     return most;
 }
 
-/* Normal numbers, of which products are below 25 (they are at most 5 or so): 1,000 terms. A product in three is 2^-21 off
- * at most, one of factors of 11 bits 2^-10; additions are 2^-23 off each, in tiles of 16 terms, of sums below 300. */
+/* Normal numbers: 1,000 products, whose sizes add up to 640 on the average. A product in three is 2^-21 off at most, one
+ * of factors of 11 bits 2^-10; additions 2^-23, in tiles of 16 terms. */
 static void check_near(void)
 {
     static const char text[] = "ik,jk->ij | sum(a*b) | a=f32[40,1000] b=f32[40,1000] o=f32[40,40] | data=normal";

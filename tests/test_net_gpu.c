@@ -158,8 +158,8 @@ static void check_precisions(const mf_net *net, const mf_net *unfused, mf_device
     check_precision(net, device, (mf_net_options){0}, single, "f32");
     const int on_tensor_cores = mf_device_kind(device) == kDLCUDA; /* others compute f32 */
     if (gpu)
-        check_precision(net, device, (mf_net_options){.precision = MF_NET_TF32},
-                        on_tensor_cores ? half : single, "tf32");
+        check_precision(net, device, (mf_net_options){.precision = MF_NET_TF32}, on_tensor_cores ? half : single,
+                        "tf32");
 }
 
 /* Kernels of both precisions for a GPU that is not here. */

@@ -1,6 +1,6 @@
-/* Solver "product" of a GPU: sums of products of two operands on tensor cores (kernels/product.cl), convolutions without
- * a copied window among them. Its order of adding is the instruction's own, so it runs with MF_ORDER_FREE, or asked for
- * by name: "product:FORM:ROWS:COLUMNS:PARTS".
+/* Solver "product" of a GPU: sums of products of two operands on tensor cores (kernels/product.cl), convolutions
+ * without a copied window among them. Its order of adding is the instruction's own, so it runs with MF_ORDER_FREE, or
+ * asked for by name: "product:FORM:ROWS:COLUMNS:PARTS".
  *
  *   full   f32 as sums of two numbers of 11 bits: about f32's precision (docs/numerics.md, section 15); the form of
  *          16-bit floats too, whose products are exact
@@ -22,8 +22,8 @@ enum {
 };
 
 /* A block's outputs and warps; stages of shared memory; blocks that a multiprocessor is to have room for; with how many
- * products of factors. A warp that has 64 x 64 outputs reads shared memory as fast as it multiplies; three products need
- * less of it, and more registers. */
+ * products of factors. A warp that has 64 x 64 outputs reads shared memory as fast as it multiplies; three products
+ * need less of it, and more registers. */
 static const struct product_tile {
     int rows, columns, down, right, stages, beside, products;
 } tiles[] = {
@@ -198,8 +198,8 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     return greatest(busy, waits) + (parts == 1 ? 0 : cluster ? in_cluster : in_workspace + sums);
 }
 
-/* Whether a tile is not worth a look: a thread has outputs for all its registers, and needs some to read elements one by
- * one; or two of these lie beside each other where a wide one reads less (which the costs above do not see). */
+/* Whether a tile is not worth a look: a thread has outputs for all its registers, and needs some to read elements one
+ * by one; or two of these lie beside each other where a wide one reads less (which the costs above do not see). */
 static int is_out_of_question(const struct product *p, const struct product_tile *tile)
 {
     enum { MANY = 64, WIDE = 64 };

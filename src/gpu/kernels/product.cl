@@ -184,7 +184,7 @@ enum { PITCH = COLUMNS + 8 /* floats of a row in shared memory: for the banks */
 
 /* Adds the parts' sums of a group in their order: each from its block's shared memory in a cluster, from the workspace
  * if PARTED, else there is one. */
-static inline void join_group(SHARED_POINTER const float *sums, GLOBAL const float *parts, int64_t count,
+static inline void join_group(SHARED_POINTER const sum_t *sums, GLOBAL const sum_t *parts, int64_t count,
                               float all[VECTOR])
 {
 #if CLUSTER > 1
@@ -215,11 +215,11 @@ static inline void join_group(SHARED_POINTER const float *sums, GLOBAL const flo
 /* Stores the block's sums, which go through shared memory, so that threads beside each other have groups of columns
  * beside each other. In a cluster every part has a share of the rows; else the last part has all. */
 static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles, int64_t part,
-                              GLOBAL float *parts, GLOBAL uint32_t *counter, sum_t sum[DOWN][SMALL + RIGHT][4])
+                              GLOBAL sum_t *parts, GLOBAL uint32_t *counter, sum_t sum[DOWN][SMALL + RIGHT][4])
 {
-    SHARED_POINTER float *const rows = (SHARED_POINTER float *)tiles;
+    SHARED_POINTER sum_t *const rows = (SHARED_POINTER sum_t *)tiles;
     const int warp = THREAD / WARP, lane = THREAD % WARP, column = THREAD % GROUPS * VECTOR;
-    SHARED_POINTER float *const mine = rows + (warp / WARPS_RIGHT * WARP_ROWS + lane / 4) * PITCH +
+    SHARED_POINTER sum_t *const mine = rows + (warp / WARPS_RIGHT * WARP_ROWS + lane / 4) * PITCH +
                                        warp % WARPS_RIGHT * WARP_COLUMNS + lane % 4 * 2;
     const struct target origin = move_target(S, no_target(), at.batch, 2);
     BARRIER();
@@ -300,8 +300,8 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     const int down = THREAD / WARP / WARPS_RIGHT * WARP_ROWS, right = THREAD / WARP % WARPS_RIGHT * WARP_COLUMNS;
     struct bringing b;
     int stage = 0;
-    b.x = find_pieces_x(T, S, at.batch, at.row, at.rows, at.first);
-    b.y = find_pieces_y(T, S, at.batch, at.column, at.columns, at.first);
+    find_pieces_x(T, S, at.batch, at.row, at.rows, at.first, &b.x);
+    find_pieces_y(T, S, at.batch, at.column, at.columns, at.first, &b.y);
     b.next = at.first;
     b.fast = (int)(at.first % S->size[LOOPS - 1]);
     b.stage = 0;
@@ -365,6 +365,6 @@ KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GL
         multiply_all(mma_, T, S, at, tiles, 1, sum);
     else
         multiply_all(mma_, T, S, at, tiles, 0, sum);
-    store_sums(T, S, at, tiles, part, (GLOBAL float *)workspace + block * parts * (ROWS * COLUMNS),
+    store_sums(T, S, at, tiles, part, (GLOBAL sum_t *)workspace + block * parts * (ROWS * COLUMNS),
                (GLOBAL uint32_t *)(workspace + S->p[4]) + block, sum);
 }

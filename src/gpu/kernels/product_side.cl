@@ -63,21 +63,19 @@ static inline int F(first_term)(int i)
     return ALONG_TERMS ? (THREAD + i * THREADS) % F(BESIDE) * PER : (THREAD + i * THREADS) / F(BESIDE);
 }
 
-static inline struct F(pieces) F(find_pieces)(struct tensors T, shape_ptr S, int64_t batch, int64_t first,
-                                              int64_t total, int term)
+static inline void F(find_pieces)(struct tensors T, shape_ptr S, int64_t batch, int64_t first, int64_t total, int term,
+                                  struct F(pieces) *pieces)
 {
-    struct F(pieces) pieces;
     const struct place origin = move_place(S, no_place(), batch, 2);
     UNROLL
     for (int i = 0; i < F(OWN); i++) {
         const int64_t position = first + F(first_position)(i);
-        pieces.inside[i] = position < total && (F(PIECES) % THREADS == 0 || THREAD + i * THREADS < F(PIECES));
-        pieces.to[i] = F(piece)(F(first_position)(i), F(first_term)(i));
-        const int64_t at = move_place(S, origin, pieces.inside[i] ? position : 0, LIST).PLACE +
+        pieces->inside[i] = position < total && (F(PIECES) % THREADS == 0 || THREAD + i * THREADS < F(PIECES));
+        pieces->to[i] = F(piece)(F(first_position)(i), F(first_term)(i));
+        const int64_t at = move_place(S, origin, pieces->inside[i] ? position : 0, LIST).PLACE +
                            (EVEN_STEPS ? element_place(S, no_place(), term + F(first_term)(i)).PLACE : 0);
-        pieces.from[i] = (GLOBAL const bits_t *)T.ELEMENTS + (pieces.inside[i] ? at : 0);
+        pieces->from[i] = (GLOBAL const bits_t *)T.ELEMENTS + (pieces->inside[i] ? at : 0);
     }
-    return pieces;
 }
 
 /* Begins to copy terms term ... of the positions into a tile. move: elements from these terms to the next tile's. */
