@@ -108,8 +108,9 @@ MF_API mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input);
 /* The same without waiting: puts all work into the stream of the plan's device (null: the device's own; the CPU has no
  * other), and neither allocates nor copies from the CPU, so a CUDA graph can capture it. The input has to be where the
  * device reads. Pictures that are row-major u8 or f32 need nothing more; the first of another type or other strides
- * make a plan, so run them once before they are captured. mf_device_wait on the stream comes before mf_net_plan_read
- * and mf_net_plan_detect. Nothing is measured. */
+ * make a plan, so run them once before they are captured. Runs of one plan follow each other in one stream: they share
+ * the plan's memory. mf_device_wait on the stream comes before mf_net_plan_read and mf_net_plan_detect. Nothing is
+ * measured. */
 MF_API mf_status mf_net_plan_enqueue(mf_net_plan *plan, const DLTensor *input, void *stream);
 
 /* Copies the output of a layer (-1: the input) to the CPU as batch x height x width x channels floats, row-major;

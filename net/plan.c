@@ -11,8 +11,9 @@ enum { MOST_STEPS = 4 /* of a layer, but for routes */ };
 
 mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory)
 {
+    MF_TRY(mf_memory_create(plan->device, bytes, memory));
     plan->bytes += bytes;
-    return mf_memory_create(plan->device, bytes, memory);
+    return MF_OK;
 }
 
 void mf_net_scratch(mf_net_plan *plan, int64_t floats)

@@ -138,8 +138,8 @@ static void check_near(void)
         }
 }
 
-/* An infinity makes its own row's sums infinite, or NaN where signs meet, and no others. */
-static void check_infinite(void)
+/* An infinity makes its own row's sums infinite, a NaN, whatever its bits are, NaN, and no others. */
+static void check_special(const char *solver, uint32_t bits)
 {
     enum { N = 32 };
     static float a[N * N], b[N * N], out[N * N];
@@ -147,12 +147,12 @@ static void check_infinite(void)
     const int64_t bytes = sizeof a;
     void *there[3] = {NULL, NULL, NULL};
     mf_plan *plan = NULL;
-    const mf_options options = {.solver = "product"};
+    const mf_options options = {.solver = solver};
     for (int i = 0; i < N * N; i++) {
         a[i] = 1 + 0.001f * (float)(i % 37);
         b[i] = 1 + (float)(i % 2);
     }
-    a[5 * N + 7] = INFINITY;
+    memcpy(&a[5 * N + 7], &bits, sizeof bits);
     int good = 1;
     DLTensor tensor[3];
     for (int k = 0; k < 3; k++) {
@@ -167,9 +167,11 @@ static void check_infinite(void)
             mf_memory_read(device, there[2], 0, out, bytes) == MF_OK;
     if (CHECK_MSG(good, "%s", mf_error()))
         for (int i = 0; i < N; i++)
-            for (int j = 0; j < N; j++)
-                CHECK_MSG(i == 5 ? out[i * N + j] == INFINITY : isfinite(out[i * N + j]), "row %d, column %d: %g", i, j,
-                          (double)out[i * N + j]);
+            for (int j = 0; j < N; j++) {
+                const float got = out[i * N + j], there_is = a[5 * N + 7];
+                const int right = i != 5 ? isfinite(got) : isnan(there_is) ? isnan(got) : got == there_is;
+                CHECK_MSG(right, "%s, %08x: row %d, column %d: %g", solver, (unsigned)bits, i, j, (double)got);
+            }
     mf_plan_destroy(plan);
     for (int k = 0; k < 3; k++)
         mf_memory_destroy(device, there[k]);
@@ -177,8 +179,8 @@ static void check_infinite(void)
 
 /* ---- plans ---- */
 
-static mf_status plan(mf_device *on, const char *solver, const char *type, int64_t n, uint32_t flags, char *text,
-                      size_t size)
+static mf_status plan_of(mf_device *on, const char *expression, const char *solver, const char *type, int64_t n,
+                         uint32_t flags, char *text, size_t size)
 {
     const int64_t shape[2] = {n, n};
     DLTensor in[2], out = mf_tensor(NULL, MF_F32, 2, shape);
@@ -190,10 +192,16 @@ static mf_status plan(mf_device *on, const char *solver, const char *type, int64
         in[k].device.device_type = (DLDeviceType)mf_device_kind(on);
     }
     out.device.device_type = in[0].device.device_type;
-    mf_status status = mf_plan_create(on, "ik,kj->ij", "sum(a*b)", in, &out, &options, &made);
+    mf_status status = mf_plan_create(on, "ik,kj->ij", expression, in, &out, &options, &made);
     snprintf(text, size, "%s", status == MF_OK ? mf_plan_describe(made) : mf_error());
     mf_plan_destroy(made);
     return status;
+}
+
+static mf_status plan(mf_device *on, const char *solver, const char *type, int64_t n, uint32_t flags, char *text,
+                      size_t size)
+{
+    return plan_of(on, "sum(a*b)", solver, type, n, flags, text, size);
 }
 
 static void check_kernel(mf_device *on, const char *solver, const char *type)
@@ -242,7 +250,12 @@ static void check_mistakes(void)
         {"product", "i8", MF_ERROR_UNSUPPORTED, "solver product does not apply"},
     };
     char text[2048];
+    static const char *const others[] = {"sum(a*b*2)", "sum(2*max(a,b))", "sum((a*b)*(a*b))", "sum(abs(a-b)*2)",
+                                         "sum(a*b); max(a)"};
     mf_device *old;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        CHECK_MSG(plan_of(device, others[i], "product", "f32", 100, 0, text, sizeof text) != MF_OK, "%s: %s", others[i],
+                  text);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
         const mf_status status = plan(device, tests[i].solver, tests[i].type, 100, 0, text, sizeof text);
         CHECK_MSG(status == tests[i].status && strstr(text, tests[i].sentence), "%s: status %d, %s", tests[i].solver,
@@ -258,6 +271,8 @@ int main(void)
 {
     static const int architectures[] = {80, 90, 100};
     static const char *const names[] = {"opencl:0", "cuda:0"};
+    static const uint32_t specials[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7fffffff,
+                                        0xffffffff, 0x7ffff000, 0x7f802000, 0xff803fff};
     gpu_test_environment("off");
     if (!CHECK_MSG(mf_device_open("cpu", &reference) == MF_OK, "%s", mf_error()))
         return check_done("test_gpu_product");
@@ -271,7 +286,9 @@ int main(void)
         check_mistakes();
         check_exact();
         check_near();
-        check_infinite();
+        for (int s = 0; s < 2; s++)
+            for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
+                check_special(s ? "product:tf32:64:64:1" : "product:full:64:64:1", specials[i]);
         mf_device_close(device);
     }
     mf_device_close(reference);

@@ -8,7 +8,7 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { VECTOR = MF_GPU_CONTRACT_VECTOR, YOUNGEST_OUTPUTS = 32 };
+enum { VECTOR = MF_GPU_CONTRACT_VECTOR, YOUNGEST_OUTPUTS = 32, ROOM_FOR_STEPS = 4096 /* past the last term */ };
 
 /* ---- which folds ---- */
 
@@ -67,7 +67,7 @@ int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *
     const struct nest *nest = &problem->memory;
     int node[FACTORS];
     if (!problem->program.reducer_count || !problem->kept_total || problem->reduced_total < 2 || nest->window_count ||
-        problem->reduced_total > INT32_MAX || problem->program.reducer[0].kind == RED_USER ||
+        problem->reduced_total > INT32_MAX - ROOM_FOR_STEPS || problem->program.reducer[0].kind == RED_USER ||
         !mf_factors_find(&problem->program.map, problem->program.reducer[0].arg[0], node))
         return 0;
     mf_factors_loops(problem, node, &c->loops);

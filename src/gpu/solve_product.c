@@ -76,6 +76,21 @@ static int has_pieces(const struct problem *problem, const struct product *produ
     return 1;
 }
 
+/* Whether the sum is of the factors' product itself, not of something made of it. */
+static int multiplies_factors(const struct program *program, const struct gpu_contraction *contraction)
+{
+    const int *arg = program->map.node[program->reducer[0].arg[0]].arg, *node = contraction->node;
+    return (arg[0] == node[0] && arg[1] == node[1]) || (arg[0] == node[1] && arg[1] == node[0]);
+}
+
+/* Whether blocks of the smallest tiles, in most parts, can be counted in a launch. */
+static int has_few_blocks(const struct problem *problem, const struct product *p)
+{
+    const int64_t batch = problem->kept_total / p->rows / p->columns, most = INT32_MAX / MOST_PARTS;
+    const int64_t down = (p->rows + 31) / 32, right = (p->columns + 15) / 16;
+    return batch <= most && down <= most / batch && right <= most / batch / down;
+}
+
 static int find_product(const struct mf_plan *plan, struct product *product)
 {
     const struct problem *problem = &plan->problem;
@@ -85,7 +100,7 @@ static int find_product(const struct mf_plan *plan, struct product *product)
     const int architecture = MF_GPU_LIMITS(plan->device->gpu)->architecture;
     if ((architecture && architecture < LEAST_ARCHITECTURE) || program->reducer_count != 1 ||
         reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || nodes[reducer->arg[0]].op != OP_mul ||
-        !mf_gpu_contraction_fits(plan, &product->contraction))
+        !mf_gpu_contraction_fits(plan, &product->contraction) || !multiplies_factors(program, &product->contraction))
         return 0;
     for (int f = 0; f < FACTORS; f++) {
         const struct node *node = &nodes[product->contraction.node[f]];
@@ -101,7 +116,7 @@ static int find_product(const struct mf_plan *plan, struct product *product)
         product->vectors[f] = has_pieces(problem, product, f);
     product->rows = mf_factors_positions(problem, &product->contraction.loops, 0);
     product->columns = mf_factors_positions(problem, &product->contraction.loops, 1);
-    return 1;
+    return has_few_blocks(problem, product);
 }
 
 static int applicable(const struct mf_plan *plan)

@@ -15,15 +15,18 @@
  * of the parts' sums in the workspace, before their counters; p[7]: rows * 2^32 + columns.
  * Cost of a term of a block: (ROWS + COLUMNS) ITEM bytes from the cache, and as many into the warps' registers times
  * the warps beside and below each other; ROWS COLUMNS multiplications (times 3). */
+/* Half of the last place is added to x's size; the bits behind the 11 are the instruction's to ignore. A NaN is kept from
+ * becoming something else by being one with few bits first: two minima, which take fewer registers than a comparison. */
 static inline uint32_t nearest_11_bits(uint32_t x)
 {
-    return x + 0x1000u & 0xffffe000u;
+    const int32_t above = (int32_t)x < 0x7fc00000 ? (int32_t)x : 0x7fc00000;
+    return ((uint32_t)above < 0xffc00000u ? (uint32_t)above : 0xffc00000u) + 0x1000u;
 }
 
 /* x becomes its upper part; returns the lower one. */
 static inline uint32_t split_off(uint32_t *x)
 {
-    const uint32_t upper = nearest_11_bits(*x);
+    const uint32_t upper = nearest_11_bits(*x) & 0xffffe000u;
     const float rest = mf_bits_f32(*x) - mf_bits_f32(upper);
     *x = upper;
     return mf_f32_bits(rest);
@@ -180,7 +183,7 @@ static inline void store_group(struct tensors T, shape_ptr S, struct target left
 #endif
 }
 
-enum { PITCH = COLUMNS + 8 /* floats of a row in shared memory: for the banks */, GROUPS = COLUMNS / VECTOR };
+enum { PITCH = SUM_PITCH /* floats of a row in shared memory: for the banks */, GROUPS = COLUMNS / VECTOR };
 
 /* Adds the parts' sums of a group in their order: each from its block's shared memory in a cluster, from the workspace
  * if PARTED, else there is one. */
@@ -342,7 +345,7 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
 
 KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    LAUNCH_SHARED(struct sixteen, stages, STAGES * STAGE_BYTES / PIECE); /* at least, and all rows of sums */
+    LAUNCH_SHARED(struct sixteen, stages, SHARED_BYTES / PIECE);
     MMA_MEMORY
     SHARED_POINTER char *const tiles = (SHARED_POINTER char *)stages;
     shape_ptr S = SHAPE;

@@ -11,5 +11,7 @@ enum {
     DOWN = WARP_ROWS / 16,  /* products of a warp along its rows, */
     RIGHT = WARP_COLUMNS / 8, /* and along its columns */
     X_BYTES = ROWS * STEP * ITEM,
-    STAGE_BYTES = (ROWS + COLUMNS) * STEP * ITEM
+    STAGE_BYTES = (ROWS + COLUMNS) * STEP * ITEM,
+    SUM_PITCH = COLUMNS + 8, /* floats of a row of sums, which lie where the stages were */
+    SHARED_BYTES = STAGES * STAGE_BYTES > ROWS * SUM_PITCH * 4 ? STAGES * STAGE_BYTES : ROWS * SUM_PITCH * 4
 };
