@@ -116,8 +116,8 @@ static double difference_of(const struct problem_line *line, const struct proble
     return most;
 }
 
-/* Normal numbers: 1,000 products, whose sizes add up to 640 on the average. A product in three is 2^-21 off at most, one
- * of factors of 11 bits 2^-10; additions 2^-23, in tiles of 16 terms. */
+/* Normal numbers: 1,000 products, whose sizes add up to 640 on the average. A product in three is 2^-21 off at most,
+ * one of factors of 11 bits 2^-10; additions 2^-23, in tiles of 16 terms. */
 static void check_near(void)
 {
     static const char text[] = "ik,jk->ij | sum(a*b) | a=f32[40,1000] b=f32[40,1000] o=f32[40,40] | data=normal";
