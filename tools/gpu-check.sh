@@ -1,7 +1,8 @@
 #!/bin/sh
 # Everything that must hold on this machine's GPU: gpu-check.sh [BINARY_DIR]
 #
-# BINARY_DIR (build/release) is a build folder, of which only cli/modefold and tests/test_gpu_* are needed. Runs the
+# BINARY_DIR (build/release) is a build folder, of which only cli/modefold, tests/test_gpu_* and tests/test_net_gpu are
+# needed. Runs the
 # tests of src/gpu/, then `modefold verify` on cuda:0, or opencl:0 where that does not open: the files of problems, and
 # GPU_COUNT (20000) random problems in as many processes as there are cores (JOBS), each with a seed of its own, from
 # GPU_SEED (1) on. GPU_DEVICE names another device. What is not here is skipped, and said so.

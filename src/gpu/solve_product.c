@@ -159,9 +159,15 @@ static int64_t blocks_of(const struct problem *problem, const struct product *p,
     return batch * ((p->rows + tile->rows - 1) / tile->rows) * ((p->columns + tile->columns - 1) / tile->columns);
 }
 
+/* Terms of a tile. */
+static int64_t step_terms(const struct product *p)
+{
+    return TILE_TERM_BYTES / mf_dtypes[p->type->type].size;
+}
+
 static int64_t steps_of(const struct problem *problem, const struct product *p)
 {
-    const int64_t step = TILE_TERM_BYTES / mf_dtypes[p->type->type].size;
+    const int64_t step = step_terms(p);
     return (problem->reduced_total + step - 1) / step;
 }
 
@@ -287,14 +293,19 @@ static void write_sides(const struct gpu_slots *slots, const struct product *p, 
 static int has_even_steps(const struct problem *problem, const struct product *p)
 {
     const struct nest *nest = &problem->memory;
-    return nest->size[nest->kept + nest->reduced - 1] % (TILE_TERM_BYTES / mf_dtypes[p->type->type].size) == 0;
+    return nest->size[nest->kept + nest->reduced - 1] % step_terms(p) == 0;
+}
+
+static int last_column_loop(const struct product *p)
+{
+    const struct factor_loops *loops = &p->contraction.loops;
+    return loops->loop[COLUMN_FACTOR][loops->count[COLUMN_FACTOR] - 1];
 }
 
 /* Whether outputs come in whole groups along the innermost loop of the columns. */
 static int has_even_columns(const struct problem *problem, const struct product *p)
 {
-    const int last = p->contraction.loops.loop[COLUMN_FACTOR][p->contraction.loops.count[COLUMN_FACTOR] - 1];
-    return problem->memory.size[last] % (PIECE_BYTES / mf_dtypes[p->type->type].size) == 0;
+    return problem->memory.size[last_column_loop(p)] % (PIECE_BYTES / mf_dtypes[p->type->type].size) == 0;
 }
 
 static void write_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form,
@@ -307,18 +318,15 @@ static void write_texts(const struct mf_plan *plan, const struct product *p, con
     const int x = slots.of[p->operand[0]], y = slots.of[p->operand[1]];
     mf_text_add(&choice->macros,
                 "#define ROWS %d\n#define COLUMNS %d\n#define WARPS_DOWN %d\n#define WARPS_RIGHT %d\n"
-                "#define CLUSTER %d\n#define PARTED %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS "
-                "%d\n#define IN_TREE "
-                "0\n#define EVEN_STEPS %d\n"
-                "#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
+                "#define CLUSTER %d\n#define PARTED %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n"
+                "#define IN_TREE 0\n#define EVEN_STEPS %d\n#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
                 "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
                 "#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
                 "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
                 tile->rows, tile->columns, tile->down, tile->right, form->cluster,
                 form->cluster == 1 && form->parts > 1, form->stages, item, form->products,
-                has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p),
-                p->contraction.loops.loop[1][p->contraction.loops.count[1] - 1], x, y, x, y, p->type->instruction,
-                p->type->emulated, 8 * item);
+                has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p), last_column_loop(p), x, y, x, y,
+                p->type->instruction, p->type->emulated, 8 * item);
     mf_emit_loops(&p->contraction.loops, &choice->functions);
     mf_text_append(&choice->functions, mf_text_terms_cl);
     mf_text_append(&choice->functions, is_cuda ? mf_text_tensor_mma_cu : mf_text_tensor_mma_cl);
@@ -332,7 +340,7 @@ static void place_parts(const struct problem *problem, const struct product *p, 
                         struct product_form *form, struct gpu_choice *choice)
 {
     const struct product_tile *tile = form->tile;
-    const int64_t step = TILE_TERM_BYTES / mf_dtypes[p->type->type].size, steps = steps_of(problem, p);
+    const int64_t step = step_terms(p), steps = steps_of(problem, p);
     const int64_t each = (steps + form->parts - 1) / form->parts, parts = (steps + each - 1) / each;
     const int64_t blocks = blocks_of(problem, p, tile), floats = (int64_t)sizeof(float);
     const int64_t sums = blocks * parts * tile->rows * tile->columns * floats;
