@@ -234,7 +234,7 @@ static void note_usage(const struct plan *plan, const struct gpu_kernel *kernel)
 static mf_status launch(const struct plan *plan, const struct gpu_kernel *kernel, int64_t blocks,
                         const struct gpu_argument *arguments, int count)
 {
-    const struct gpu_launch work = {kernel, blocks, THREADS, count, arguments, 0};
+    const struct gpu_launch work = {kernel, blocks, THREADS, count, arguments, 0, 0};
     struct mf_device *device = plan->m->device;
     if (plan->usage) {
         note_usage(plan, kernel);

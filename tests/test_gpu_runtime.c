@@ -72,7 +72,7 @@ static int computes(const struct gpu_api *api, struct gpu *gpu, const struct gpu
     if (!api->alloc(gpu, sizeof out, &memory[0]) && !api->alloc(gpu, sizeof in + 64, &memory[1])) {
         const struct gpu_argument arguments[] = {
             {memory[0], 0}, {memory[1], 0}, {&n, sizeof n}, {&factor, sizeof(int)}};
-        const struct gpu_launch launch = {kernel, (COUNT + 63) / 64, 64, 4, arguments, 0};
+        const struct gpu_launch launch = {kernel, (COUNT + 63) / 64, 64, 4, arguments, 0, 0};
         mf_status status = api->copy(gpu, memory[0], 0, out, sizeof out, 1);
         right = !status && !memcmp(out, zeros, sizeof out); /* as it comes from alloc */
         status = api->copy(gpu, memory[1], 0, in, sizeof in, 0) || api->launch(gpu, &launch, NULL) ||
@@ -145,7 +145,7 @@ static void test_launch_limits(const struct gpu_api *api, struct gpu *gpu, const
     struct gpu_kernel *kernel = NULL;
     if (!CHECK(api->build(gpu, texts->good, &kernel) == MF_OK))
         return;
-    struct gpu_launch launch = {kernel, 1, 1 << 20, 0, NULL, 0};
+    struct gpu_launch launch = {kernel, 1, 1 << 20, 0, NULL, 0, 0};
     CHECK(api->launch(gpu, &launch, NULL) == MF_ERROR_UNSUPPORTED && strstr(mf_error(), "1048576"));
     launch.threads = 0;
     CHECK(api->launch(gpu, &launch, NULL) == MF_ERROR_UNSUPPORTED);
@@ -249,7 +249,7 @@ static void test_fault(struct gpu *gpu)
     const struct gpu_argument arguments[] = {{NULL, 0}, {NULL, 0}, {&n, sizeof n}, {&factor, sizeof factor}};
     if (!CHECK(api->build(gpu, cuda_texts.good, &kernel) == MF_OK))
         return;
-    const struct gpu_launch launch = {kernel, 1, 32, 4, arguments, 0};
+    const struct gpu_launch launch = {kernel, 1, 32, 4, arguments, 0, 0};
     CHECK(api->launch(gpu, &launch, NULL) == MF_OK);
     CHECK(api->wait(gpu, NULL) == MF_ERROR_DEVICE);
     CHECK_MSG(strstr(mf_error(), "illegal memory access"), "\"%s\"", mf_error());

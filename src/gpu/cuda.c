@@ -66,8 +66,26 @@ struct gpu_kernel {
     int threads_max;
 };
 
+/* CUlaunchAttribute and CUlaunchConfig. */
+struct launch_attribute {
+    int id, padding;
+    union {
+        char bytes[64];
+        int value;
+    };
+};
+
+struct launch_config {
+    unsigned grid[3], block[3], shared;
+    CUstream stream;
+    struct launch_attribute *attributes;
+    unsigned count;
+};
+enum { PROGRAMMATIC_STREAM_SERIALIZATION = 6 };
+
 static struct {
 #define FUNCTION(name, symbol, arguments) CUresult(*name) arguments;
+#define OPTIONAL FUNCTION
 #include "cuda.def"
 #undef FUNCTION
 } cuda;
@@ -80,7 +98,10 @@ static void load(void)
     static const char *const files[] = {"libcuda.so.1", NULL};
     static const char *const symbols[] = {
 #define FUNCTION(name, symbol, arguments) #symbol,
+#undef OPTIONAL
+#define OPTIONAL(name, symbol, arguments) "?" #symbol,
 #include "cuda.def"
+#undef OPTIONAL
 #undef FUNCTION
         NULL};
     mf_library_load("the CUDA driver, libcuda.so.1,", files, symbols, &cuda, why, sizeof why);
@@ -361,6 +382,22 @@ static void discard(struct gpu *gpu, struct gpu_kernel *kernel)
     mf_free(kernel);
 }
 
+/* Kernels that wait themselves may come while the one before them ends, so that starting them takes none of the stream's
+ * time. Older drivers cannot have that in a graph, older devices not at all. */
+static CUresult start(const struct gpu *gpu, const struct gpu_launch *launch, void *stream, void **values)
+{
+    enum { DRIVER = 12030, ARCHITECTURE = 90 };
+    const CUfunction function = launch->kernel->function;
+    struct launch_attribute serial = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = 1};
+    const struct launch_config config = {
+        {(unsigned)launch->blocks, 1, 1}, {(unsigned)launch->threads, 1, 1}, (unsigned)launch->shared, stream, &serial, 1};
+    if (launch->follows && cuda.LaunchKernelEx && gpu->driver >= DRIVER &&
+        gpu->common.limits.architecture >= ARCHITECTURE)
+        return cuda.LaunchKernelEx(&config, function, values, NULL);
+    return cuda.LaunchKernel(function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1, 1,
+                             (unsigned)launch->shared, stream, values, NULL);
+}
+
 /* The driver copies the arguments, so nothing here has to outlive the call, and a graph can capture it. */
 static mf_status launch(struct gpu *gpu, const struct gpu_launch *launch, void *stream)
 {
@@ -383,8 +420,7 @@ static mf_status launch(struct gpu *gpu, const struct gpu_launch *launch, void *
         memcpy(&values[i], &value, sizeof value);
     }
     MF_TRY(enter(gpu));
-    CUresult result = cuda.LaunchKernel(kernel->function, (unsigned)launch->blocks, 1, 1, (unsigned)launch->threads, 1,
-                                        1, (unsigned)launch->shared, stream, values, NULL);
+    CUresult result = start(gpu, launch, stream, values);
     leave();
     return result ? failed(gpu, result, "a kernel's launch") : MF_OK;
 }

@@ -44,6 +44,7 @@ struct gpu_launch {
     int argument_count;
     const struct gpu_argument *arguments;
     int64_t shared; /* bytes of LAUNCH_SHARED memory; 0: none */
+    int follows;    /* the kernel waits for those before it in the stream itself (FOLLOW_STREAM) */
 };
 
 struct gpu_api {

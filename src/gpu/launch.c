@@ -360,7 +360,7 @@ static mf_status launch(const struct mf_plan *plan, const struct gpu_plan *gpu, 
     arguments[n++] = gpu->shape_memory ? (struct gpu_argument){gpu->shape_memory, 0}
                                        : (struct gpu_argument){gpu->shape, 8 * (size_t)gpu->shape_words};
     arguments[n++] = (struct gpu_argument){first->workspace, 0};
-    struct gpu_launch work = {gpu->kernel, gpu->blocks, gpu->threads, n, arguments, gpu->shared};
+    struct gpu_launch work = {gpu->kernel, gpu->blocks, gpu->threads, n, arguments, gpu->shared, 1};
     return plan->device->api->launch(plan->device->gpu, &work, pointers->stream);
 }
 

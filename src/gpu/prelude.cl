@@ -84,6 +84,7 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
+#define FOLLOW_STREAM() ((void)0)
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)
 #define POPCOUNT(x) popcount((uint)(x))

@@ -1,5 +1,6 @@
 /* What the kernels' text means to CUDA's compiler. With -default-device every function is one of the device. Inline PTX
- * stands here only: conversions of 16-bit floats, which the hardware has, and stores past the cache. */
+ * stands here only: conversions of 16-bit floats, which the hardware has, stores past the cache, and waiting for earlier
+ * kernels. */
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
@@ -70,6 +71,15 @@ static inline uint32_t store_pair_bf16(float low, float high)
 }
 #endif
 
+/* Waits until all that the kernels before this one in its stream have written is there, and lets the next one's blocks
+ * come, which wait here too (PTX manual, griddepcontrol). */
+static inline void follow_stream(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
 /* A value chosen from two constants, then negated, became the choice of -1 and -0, and that +0 in CUDA 13.0's assembler
  * (seen on an H200). So the compiler does not see that it was chosen. */
 #define MF_CHOSEN(value) chosen(value)
@@ -139,6 +149,7 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define BARRIER() __syncthreads()
 #define WARP_BARRIER() __syncwarp() /* what threads of a warp wrote to shared memory is there for the others */
 #define FENCE() __threadfence()
+#define FOLLOW_STREAM() follow_stream()
 #define MULHI(a, b) __umulhi(a, b)
 #define FRESH(place) __ldcg(&(place)) /* not from this multiprocessor's own cache */
 #define POPCOUNT(x) ((uint32_t)__popc(x))

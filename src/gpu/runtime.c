@@ -6,12 +6,13 @@
 #include <string.h>
 #include <strings.h>
 
-/* All symbols of an open library; null, or the first one that it lacks. */
+/* All symbols of an open library, those after a '?' if it has them; null, or the first one that it lacks. */
 static const char *missing_symbol(void *library, const char *const *symbols, void *functions)
 {
     for (int i = 0; symbols[i]; i++) {
-        void *address = dlsym(library, symbols[i]);
-        if (!address)
+        const int optional = *symbols[i] == '?';
+        void *address = dlsym(library, symbols[i] + optional);
+        if (!address && !optional)
             return symbols[i];
         memcpy((char *)functions + (size_t)i * sizeof address, &address, sizeof address);
     }

@@ -14,12 +14,14 @@ struct bases {
     int64_t in[ROOM(INPUTS)], out[OUTPUTS], vectors;
 };
 
+/* A kernel begins by asking for its shape, and touches no memory before that: kernels whose launch says so (gpu_launch)
+ * are there already while the one before them ends. */
 #if SHAPE_IN_MEMORY
 typedef GLOBAL const struct shape *shape_ptr;
 #define SHAPE_PARAMETER GLOBAL const struct shape *shape_
-#define SHAPE shape_
+#define SHAPE (FOLLOW_STREAM(), shape_)
 #else
 typedef const struct shape *shape_ptr;
 #define SHAPE_PARAMETER const struct shape shape_
-#define SHAPE (&shape_)
+#define SHAPE (FOLLOW_STREAM(), &shape_)
 #endif
