@@ -98,7 +98,8 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->batch = o.batch ? o.batch : 1;
     plan->precision = o.precision;
     plan->direct = o.direct;
-    plan->keep = o.keep || mf_device_kind(device) != kDLCPU;
+    plan->keep = o.keep;
+    plan->shares = !o.keep && mf_device_kind(device) == kDLCPU;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
     mf_status status = make(plan);
     if (status == MF_OK)

@@ -64,6 +64,7 @@ struct step {
     mf_plan *fold;
     int input_count;
     struct view in[STEP_INPUTS], out;
+    int64_t pool[3]; /* of mf_plan_create_pooled, where the fold makes the pool too */
     const struct plane *begins; /* the plane that this step is the first to write, or null */
     struct blas_step *blas;
     struct winograd_step *winograd;
@@ -84,7 +85,7 @@ struct mf_net_plan {
     int64_t batch;
     mf_options options;
     mf_net_precision precision;
-    int direct, keep;
+    int direct, keep, shares; /* shares: planes have memory that is others' too, before and after */
     char *winograd, *pooled; /* by layer: whether it is by Winograd's algorithm; is only in memory as its pool */
     struct plane *planes;    /* of layer l at l + 1 */
     void *arena;             /* the memory of all of them, unless they are kept */
@@ -136,6 +137,8 @@ void mf_net_forget_inputs(mf_net_plan *plan);
 
 mf_status mf_planes_make(mf_net_plan *plan);
 void mf_planes_forget(mf_net_plan *plan);
+/* Memory of the plane's own; zero. */
+mf_status mf_plane_own(mf_net_plan *plan, struct plane *plane);
 /* Before anything is written into a plane: its border is zero again, where others had the memory. */
 void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane);
 

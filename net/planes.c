@@ -42,6 +42,14 @@ static int is_result(const mf_net *net, int layer)
     return detects || !count_readers(net, layer);
 }
 
+/* A convolution of one group whose positions come in fours, on a GPU that has tensor cores: solver window may do it. */
+static int may_pool_on_gpu(const mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    return mf_device_kind(plan->device) == kDLCUDA && plan->way == MF_NET_FOLDS &&
+           !(plan->options.flags & MF_ORDER_CONTRACT) && l->groups == 1 && l->h % 2 == 0 && l->w % 2 == 0;
+}
+
 /* Whether the next layer pools 2 x 2 of this one, the last row and column too, and nobody else reads it. */
 static int is_only_pooled(const mf_net *net, int layer)
 {
@@ -59,7 +67,7 @@ static void choose(mf_net_plan *plan)
             continue;
         plan->winograd[l] = (char)mf_winograd_fits(plan, l);
         plan->pooled[l] = !plan->keep && !(net->flags & MF_NET_UNFUSED) && is_only_pooled(net, l) &&
-                          (plan->winograd[l] || mf_bands_fit(plan, l));
+                          (plan->winograd[l] || mf_bands_fit(plan, l) || may_pool_on_gpu(plan, l));
     }
 }
 
@@ -189,12 +197,17 @@ static mf_status share_memory(mf_net_plan *plan)
     return MF_OK;
 }
 
+mf_status mf_plane_own(mf_net_plan *plan, struct plane *plane)
+{
+    return mf_net_memory(plan, plane_bytes(plan, plane), &plane->memory);
+}
+
 static mf_status own_memory(mf_net_plan *plan)
 {
     for (int l = -1; l < plan->net->layer_count; l++) {
         struct plane *plane = mf_plane(plan, l);
-        if (plane->owns)
-            MF_TRY(mf_net_memory(plan, plane_bytes(plan, plane), &plane->memory));
+        if (in_memory(plan, l))
+            MF_TRY(mf_plane_own(plan, plane));
     }
     return MF_OK;
 }
@@ -228,14 +241,14 @@ mf_status mf_planes_make(mf_net_plan *plan)
     for (int l = -1; l < net->layer_count; l++)
         if (owner_of(net, l) == l)
             MF_TRY(shape_plane(plan, l));
-    MF_TRY(plan->keep ? own_memory(plan) : share_memory(plan));
+    MF_TRY(plan->shares ? share_memory(plan) : own_memory(plan));
     pass_on(plan);
     return MF_OK;
 }
 
 void mf_planes_forget(mf_net_plan *plan)
 {
-    for (int l = -1; plan->keep && plan->planes && l < plan->net->layer_count; l++)
+    for (int l = -1; !plan->shares && plan->planes && l < plan->net->layer_count; l++)
         if (mf_plane(plan, l)->owns && mf_plane(plan, l)->memory)
             mf_memory_destroy(plan->device, mf_plane(plan, l)->memory);
     if (plan->arena)
@@ -246,7 +259,7 @@ void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane)
 {
     const int64_t item = mf_item_bytes(plane->type), row = plane->row * item, inside = plane->w * plane->pitch * item;
     const int64_t side = plane->border * plane->pitch * item, end = plane->border * row;
-    if (plan->keep || !plane->border || !plane->owns)
+    if (!plan->shares || !plane->border || !plane->owns)
         return;
     for (int64_t n = 0; n < plan->batch; n++) {
         char *pixel = (char *)plane->memory + (plane->first + n * plane->image) * item;

@@ -1,6 +1,8 @@
 /* What fold each layer is. */
 #include "plan.h"
 
+#include "../src/plan.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -17,6 +19,9 @@ static mf_status plan_fold(mf_net_plan *plan, struct step *step, const char *mod
     DLTensor in[STEP_INPUTS];
     for (int i = 0; i < step->input_count; i++)
         in[i] = step->in[i].tensor;
+    if (step->pool[0])
+        return mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool,
+                                     plan->precision == MF_NET_TF32, &step->fold);
     return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold);
 }
 
@@ -25,7 +30,7 @@ mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, 
     mf_options rounded = plan->options;
     rounded.solver = "product:tf32";
     mf_status status = MF_ERROR_UNSUPPORTED;
-    if (plan->precision == MF_NET_TF32 && step->kind == STEP_CONV && mf_device_kind(plan->device) == kDLCUDA)
+    if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV && mf_device_kind(plan->device) == kDLCUDA)
         status = plan_fold(plan, step, modes, expression, &rounded);
     if (status != MF_ERROR_UNSUPPORTED && status != MF_ERROR_ARGUMENT) /* the solver is not there, or not for this */
         return status;
@@ -116,14 +121,39 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
     return finish_step(plan, step, modes, fused ? expression : "sum(a*b)");
 }
 
+/* The convolution and the pool behind it in one fold. */
+static mf_status add_pooled_conv(mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    const struct plane *pooled = mf_plane(plan, layer + 1);
+    struct plane dense = *pooled;
+    struct step *step = mf_step_add(plan, layer, STEP_CONV);
+    dense.h = l->h;
+    dense.w = l->w;
+    dense.row = l->w * dense.pitch;
+    dense.image = l->h * dense.row;
+    step->pool[0] = pooled->image;
+    step->pool[1] = pooled->row;
+    step->pool[2] = pooled->pitch;
+    return mf_step_conv_fold(plan, step, mf_plane(plan, l->source[0]), &dense);
+}
+
 static mf_status add_conv(mf_net_plan *plan, int layer)
 {
     if (plan->way == MF_NET_BLAS)
         return mf_blas_add_conv(plan, layer);
     if (plan->winograd[layer])
         return mf_winograd_add_conv(plan, layer);
-    if (plan->pooled[layer])
+    if (plan->pooled[layer] && mf_device_kind(plan->device) == kDLCPU)
         return mf_bands_add_conv(plan, layer);
+    if (plan->pooled[layer]) {
+        const mf_status status = add_pooled_conv(plan, layer);
+        if (status != MF_ERROR_UNSUPPORTED)
+            return status;
+        plan->step_count--; /* the solver is not for this one: two steps, and memory between them */
+        plan->pooled[layer] = 0;
+        MF_TRY(mf_plane_own(plan, mf_plane(plan, layer)));
+    }
     struct step *step = mf_step_add(plan, layer, STEP_CONV);
     return mf_step_conv_fold(plan, step, mf_plane(plan, plan->net->layer[layer].source[0]), mf_plane(plan, layer));
 }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gpu/form.h"
 
@@ -123,7 +124,7 @@ static const struct solver *choose_freely(const struct mf_plan *plan, const stru
     if (flags & MF_ORDER_FREE && !plan->device->api && mf_solver_direct.applicable(plan))
         return &mf_solver_direct;
     if (flags & MF_ORDER_FREE && plan->device->api && mf_gpu_product_pays(plan))
-        return &mf_gpu_product;
+        return mf_gpu_window_pays(plan) ? &mf_gpu_window : &mf_gpu_product;
     if (!(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan) &&
         certified->applicable(plan))
         return certified;
@@ -223,9 +224,38 @@ static mf_status fill_plan(mf_device *device, const char *modes, const char *exp
     return mf_plan_write(plan, modes, expression);
 }
 
+static mf_status create_plan(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                             const DLTensor *outputs, const mf_options *options, const int64_t pool[3],
+                             mf_plan **result)
+{
+    *result = NULL;
+    struct mf_plan *plan = mf_calloc(sizeof *plan);
+    if (!plan)
+        return MF_ERROR_MEMORY;
+    memcpy(plan->pool, pool, sizeof plan->pool);
+    mf_status status = fill_plan(device, modes, expression, inputs, outputs, options, plan);
+    if (status != MF_OK) {
+        mf_plan_destroy(plan);
+        return status;
+    }
+    *result = plan;
+    return MF_OK;
+}
+
+mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                                const DLTensor *output, const int64_t pool[3], int tf32, mf_plan **result)
+{
+    const mf_options options = {tf32 ? "window:tf32" : "window", MF_ORDER_FREE, 0};
+    *result = NULL;
+    if (!device->api)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "solver window is of GPUs");
+    return create_plan(device, modes, expression, inputs, output, &options, pool, result);
+}
+
 mf_status mf_plan_create(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                          const DLTensor *outputs, const mf_options *options, mf_plan **result)
 {
+    const int64_t no_pool[3] = {0};
     if (!device || !modes || !expression || !inputs || !outputs || !result)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_plan_create: %s is null",
                        !device       ? "the device"
@@ -234,17 +264,7 @@ mf_status mf_plan_create(mf_device *device, const char *modes, const char *expre
                        : !inputs     ? "inputs"
                        : !outputs    ? "outputs"
                                      : "the result");
-    *result = NULL;
-    struct mf_plan *plan = mf_calloc(sizeof *plan);
-    if (!plan)
-        return MF_ERROR_MEMORY;
-    mf_status status = fill_plan(device, modes, expression, inputs, outputs, options, plan);
-    if (status != MF_OK) {
-        mf_plan_destroy(plan);
-        return status;
-    }
-    *result = plan;
-    return MF_OK;
+    return create_plan(device, modes, expression, inputs, outputs, options, no_pool, result);
 }
 
 void mf_plan_destroy(mf_plan *plan)

@@ -40,6 +40,7 @@ struct mf_plan {
     const char *form;    /* what was asked for behind the solver's name and a colon; null once the solver has read it */
     void *data;          /* the solver's own; one block from mf_alloc */
     char *text;          /* for mf_plan_describe */
+    int64_t pool[3];     /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros */
     atomic_llong *tiers; /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
     struct problem problem;
 };
@@ -61,6 +62,12 @@ struct given {
     const uint64_t *in_bytes, *out_bytes;
     void *stream;
 };
+/* A plan whose output is the greatest of 2 x 2 neighbours of a convolution's: modes and output as of the convolution,
+ * the output dense, of shape n, h, w and more. pool: elements from one picture, row and place of the pooled output,
+ * which is what the plan writes, to the next. The finish part must not fall where the sum rises. Solver window does
+ * that; MF_ERROR_UNSUPPORTED where it does not apply. tf32: factors are rounded to 11 bits. */
+mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                                const DLTensor *output, const int64_t pool[3], int tf32, mf_plan **result);
 mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);
 
 /* Gives the plan its counts; adds to one. */

@@ -18,4 +18,5 @@ const struct solver *const mf_gpu_solvers_by_name[] = {&mf_gpu_log_certified,
                                                        &mf_gpu_cublas,
                                                        &mf_gpu_tensor_sum,
                                                        &mf_gpu_product,
+                                                       &mf_gpu_window,
                                                        NULL};

@@ -1,13 +1,7 @@
 /* out[m, n] = sum over k of x[m, k] y[k, n] on tensor cores, in the order of their instruction (tensor_mma.cu). A block
- * computes ROWS x COLUMNS outputs, WARPS_DOWN x WARPS_RIGHT warps a part each. Tiles of both factors go through STAGES
- * places of shared memory, by copies that pass no registers: while one tile is multiplied the next ones come.
- *
- * f32: THREE products of numbers of 11 bits, each factor being the sum of two such (Ootomo and Yokota, Recovering single
- * precision accuracy from Tensor Cores while surpassing the FP32 theoretical peak performance, sections 3 and 4): x y =
- * xh yh + (xh yl + xl yh), what is left out is below 2^-22 of it. As the instruction truncates its sums, those of the
- * great products of a tile are rounded to nearest into the block's. Sums of the small ones stay apart to the end: where
- * the great one is not finite they do not count (inf 0 would be one of them). Else ONE product of factors rounded to 11
- * bits.
+ * computes ROWS x COLUMNS outputs, WARPS_DOWN x WARPS_RIGHT warps a part each (product_multiply.cl). Tiles of both
+ * factors go through STAGES places of shared memory, by copies that pass no registers: while one tile is multiplied the
+ * next ones come.
  *
  * EVEN_STEPS: whole tiles of terms lie in one run of the innermost reduced loop, so copies move on by a distance.
  *
@@ -15,175 +9,11 @@
  * of the parts' sums in the workspace, before their counters; p[7]: rows * 2^32 + columns.
  * Cost of a term of a block: (ROWS + COLUMNS) ITEM bytes from the cache, and as many into the warps' registers times
  * the warps beside and below each other; ROWS COLUMNS multiplications (times 3). */
-/* Half of the last place is added to x's size; the bits behind the 11 are the instruction's to ignore. A NaN is kept from
- * becoming something else by being one with few bits first: two minima, which take fewer registers than a comparison. */
-static inline uint32_t nearest_11_bits(uint32_t x)
-{
-    const int32_t above = (int32_t)x < 0x7fc00000 ? (int32_t)x : 0x7fc00000;
-    return ((uint32_t)above < 0xffc00000u ? (uint32_t)above : 0xffc00000u) + 0x1000u;
-}
-
-/* x becomes its upper part; returns the lower one. */
-static inline uint32_t split_off(uint32_t *x)
-{
-    const uint32_t upper = nearest_11_bits(*x) & 0xffffe000u;
-    const float rest = mf_bits_f32(*x) - mf_bits_f32(upper);
-    *x = upper;
-    return mf_f32_bits(rest);
-}
-
-#define EVERY_SUM                                \
-    UNROLL                                       \
-    for (int i = 0; i < DOWN; i++)               \
-        UNROLL                                   \
-        for (int j = 0; j < RIGHT; j++)          \
-            UNROLL                               \
-            for (int e = 0; e < 4; e++)
-
-/* c (fresh: nothing) and the products of 16 rows and 8 columns. */
-static inline void multiply_words(MMA_TYPE mma, sum_t c[4], const uint32_t x[4], const uint32_t y[2], int fresh)
-{
-    if (fresh)
-        MMA_NEW(mma, c, x[0], x[1], x[2], x[3], y[0], y[1]);
-    else
-        MMA(mma, c, x[0], x[1], x[2], x[3], y[0], y[1]);
-}
-
-#if PRODUCTS == 3
-enum { SMALL = RIGHT };
-/* Adds the products of one tile to the warp's sums: the great ones, and behind them the small ones. */
-static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
-                                 sum_t sum[DOWN][2 * RIGHT][4])
-{
-    uint32_t y[DEPTHS][RIGHT / 2][4], y_rest[DEPTHS][RIGHT / 2][4];
-    UNROLL
-    for (int d = 0; d < DEPTHS; d++)
-        UNROLL
-        for (int j = 0; j < RIGHT / 2; j++) {
-            take_y(tile + X_BYTES, right + 16 * j, d, 0, y[d][j]);
-            UNROLL for (int e = 0; e < 4; e++) y_rest[d][j][e] = split_off(&y[d][j][e]);
-        }
-    UNROLL
-    for (int i = 0; i < DOWN; i++) {
-        sum_t great[RIGHT][4];
-        UNROLL
-        for (int d = 0; d < DEPTHS; d++) {
-            uint32_t x[4], x_rest[4];
-            take_x(tile, down + 16 * i, d, 1, x);
-            UNROLL for (int e = 0; e < 4; e++) x_rest[e] = split_off(&x[e]);
-            UNROLL
-            for (int j = 0; j < RIGHT; j++) {
-                multiply_words(mma, great[j], x, y[d][j / 2] + j % 2 * 2, !d);
-                multiply_words(mma, sum[i][SMALL + j], x_rest, y[d][j / 2] + j % 2 * 2, 0);
-                multiply_words(mma, sum[i][SMALL + j], x, y_rest[d][j / 2] + j % 2 * 2, 0);
-            }
-        }
-        UNROLL for (int j = 0; j < RIGHT; j++)
-            UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] += great[j][e];
-    }
-}
-
-static inline void add_small(sum_t sum[DOWN][2 * RIGHT][4])
-{
-    EVERY_SUM sum[i][j][e] += sum[i][j][e] - sum[i][j][e] == 0 ? sum[i][SMALL + j][e] : 0;
-}
-#else
-enum { SMALL = 0 };
-/* A warp's words of both factors, of one step of the instruction. */
-struct words {
-    uint32_t x[DOWN][4], y[RIGHT / 2][4];
-};
-
-static inline void take_words(SHARED_POINTER const char *tile, int down, int right, int depth, struct words *w)
-{
-    UNROLL
-    for (int i = 0; i < DOWN; i++)
-        take_x(tile, down + 16 * i, depth, 1, w->x[i]);
-    UNROLL
-    for (int j = 0; j < RIGHT / 2; j++)
-        take_y(tile + X_BYTES, right + 16 * j, depth, 0, w->y[j]);
-#if ITEM == 4
-    UNROLL
-    for (int e = 0; e < 4; e++) {
-        UNROLL for (int i = 0; i < DOWN; i++) w->x[i][e] = nearest_11_bits(w->x[i][e]);
-        UNROLL for (int j = 0; j < RIGHT / 2; j++) w->y[j][e] = nearest_11_bits(w->y[j][e]);
-    }
-#endif
-}
-
-/* Adds the products of the words. */
-static inline void multiply_all_words(MMA_TYPE mma, const struct words *w, sum_t sum[DOWN][RIGHT][4])
-{
-    UNROLL
-    for (int i = 0; i < DOWN; i++)
-        UNROLL
-        for (int j = 0; j < RIGHT; j++)
-            multiply_words(mma, sum[i][j], w->x[i], w->y[j / 2] + j % 2 * 2, 0);
-}
-
-static inline void multiply_tile(MMA_TYPE mma, SHARED_POINTER const char *tile, int down, int right,
-                                 sum_t sum[DOWN][RIGHT][4])
-{
-    UNROLL
-    for (int d = 0; d < DEPTHS; d++) {
-        struct words w;
-        take_words(tile, down, right, d, &w);
-        multiply_all_words(mma, &w, sum);
-    }
-}
-
-static inline void add_small(sum_t sum[DOWN][RIGHT][4]) { (void)sum; }
-#endif
-
 /* Where a block's outputs begin, and its terms. */
 struct corner {
     int64_t batch, row, column, rows, columns;
     int first, end;
 };
-
-/* A group of outputs beside each other, in one store where they are neighbours in memory; `count` of them exist. */
-static inline void store_group(struct tensors T, shape_ptr S, struct target left, int64_t column, int64_t count,
-                               const float sums[VECTOR])
-{
-    struct results y[VECTOR];
-    struct target first = sum_of_targets(left, move_target(S, no_target(), column, 1));
-    UNROLL
-    for (int j = 0; j < VECTOR; j++) {
-        struct state s;
-        struct target at = first;
-        if (j >= count)
-            continue;
-        s.r0 = sums[j];
-#if EVEN_COLUMNS
-#define X(s) at.f##s += j * in_stride(S, s, COLUMN_LOOP);
-        FOR_FINISH_INPUTS(X)
-#undef X
-#else
-        at = sum_of_targets(left, move_target(S, no_target(), column + j, 1));
-#endif
-        y[j] = results_at(T, at, s, S->reduced_total);
-#if !EVEN_COLUMNS
-#define X(k) T.out##k[at.o##k] = y[j].y##k;
-        FOR_OUTPUTS(X)
-#undef X
-#endif
-    }
-#if EVEN_COLUMNS
-#define X(k)                                                                                                   \
-    if (out_stride(S, k, COLUMN_LOOP) == 1 &&                                                                  \
-        (uint64_t)(T.out##k + first.o##k) % (sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16) == 0) { \
-        struct out##k##_vector v;                                                                              \
-        UNROLL for (int j = 0; j < VECTOR; j++) v.v[j] = y[j].y##k;                                            \
-        *(GLOBAL struct out##k##_vector *)(T.out##k + first.o##k) = v;                                         \
-    } else                                                                                                     \
-        UNROLL for (int j = 0; j < VECTOR; j++)                                                                \
-            T.out##k[first.o##k + j * out_stride(S, k, COLUMN_LOOP)] = y[j].y##k;
-    FOR_OUTPUTS(X)
-#undef X
-#endif
-}
-
-enum { PITCH = SUM_PITCH /* floats of a row in shared memory: for the banks */, GROUPS = COLUMNS / VECTOR };
 
 /* Adds the parts' sums of a group in their order: each from its block's shared memory in a cluster, from the workspace
  * if PARTED, else there is one. */
@@ -251,28 +81,6 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
         WAIT_FOR_ALL(); /* nobody goes while others read from it */
 }
 
-/* How far the factors' elements of the tile after the one at t are from its own. fast: t's place in the innermost
- * reduced loop. */
-struct step {
-    int64_t x, y;
-};
-
-static inline struct step step_from(shape_ptr S, int t, int end, int *fast)
-{
-    struct step step;
-    *fast += STEP;
-    if (*fast < S->size[LOOPS - 1] || t + STEP >= end) {
-        step.x = STEP * in_stride(S, SLOT_X, LOOPS - 1);
-        step.y = STEP * in_stride(S, SLOT_Y, LOOPS - 1);
-    } else {
-        const struct place here = element_place(S, no_place(), t), next = element_place(S, no_place(), t + STEP);
-        step.x = next.PLACE_X - here.PLACE_X;
-        step.y = next.PLACE_Y - here.PLACE_Y;
-        *fast = 0;
-    }
-    return step;
-}
-
 /* What brings tiles of terms into shared memory. */
 struct bringing {
     struct pieces_x x;
@@ -317,7 +125,8 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
         AWAIT(STAGES - 2);
         BARRIER();
         bring_tile(T, S, at, tiles, vectors, &b);
-        multiply_tile(mma, tiles + stage * STAGE_BYTES, down, right, sum);
+        multiply_tile(mma, rows_of(tiles + stage * STAGE_BYTES, down), tiles + stage * STAGE_BYTES + X_BYTES, right,
+                      sum);
         stage = stage + 1 < STAGES ? stage + 1 : 0;
     }
 #else
@@ -327,16 +136,18 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
         bring_tile(T, S, at, tiles, vectors, &b);
     AWAIT(STAGES - 1);
     BARRIER();
-    take_words(tiles, down, right, 0, &words[0]);
+    take_words(rows_of(tiles, down), tiles + X_BYTES, right, 0, &words[0]);
     NO_UNROLL
     for (int t = at.first; t < at.end; t += STEP) {
-        take_words(tiles + stage * STAGE_BYTES, down, right, 1, &words[1]);
+        take_words(rows_of(tiles + stage * STAGE_BYTES, down), tiles + stage * STAGE_BYTES + X_BYTES, right, 1,
+                   &words[1]);
         multiply_all_words(mma, &words[0], sum);
         AWAIT(STAGES - 2);
         BARRIER(); /* the next tile is there, and nobody reads this one any more */
         bring_tile(T, S, at, tiles, vectors, &b);
         stage = stage + 1 < STAGES ? stage + 1 : 0;
-        take_words(tiles + stage * STAGE_BYTES, down, right, 0, &words[0]);
+        take_words(rows_of(tiles + stage * STAGE_BYTES, down), tiles + stage * STAGE_BYTES + X_BYTES, right, 0,
+                   &words[0]);
         multiply_all_words(mma, &words[1], sum);
     }
 #endif
@@ -350,11 +161,12 @@ KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GL
     SHARED_POINTER char *const tiles = (SHARED_POINTER char *)stages;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t parts = S->p[2], part = BLOCK % parts, block = BLOCK / parts;
+    const int parts = (int)S->p[2], part = (int)BLOCK % parts, block = (int)BLOCK / parts;
+    const int down = (int)S->p[0], right = (int)S->p[1];
     struct corner at;
-    at.row = block % S->p[0] * ROWS;
-    at.column = block / S->p[0] % S->p[1] * COLUMNS;
-    at.batch = block / (S->p[0] * S->p[1]);
+    at.row = (int64_t)(block % down) * ROWS;
+    at.column = (int64_t)(block / down % right) * COLUMNS;
+    at.batch = block / down / right;
     at.rows = S->p[7] >> 32;
     at.columns = S->p[7] & 0xffffffff;
     at.first = (int)(part * S->p[3]);
@@ -368,6 +180,6 @@ KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GL
         multiply_all(mma_, T, S, at, tiles, 1, sum);
     else
         multiply_all(mma_, T, S, at, tiles, 0, sum);
-    store_sums(T, S, at, tiles, part, (GLOBAL sum_t *)workspace + block * parts * (ROWS * COLUMNS),
+    store_sums(T, S, at, tiles, part, (GLOBAL sum_t *)workspace + (int64_t)block * parts * (ROWS * COLUMNS),
                (GLOBAL uint32_t *)(workspace + S->p[4]) + block, sum);
 }

@@ -1,6 +1,6 @@
-/* The sizes of kernels/product.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in 32 of them
- * at a time. */
-#define AHEAD (PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
+/* The sizes of kernels/product.cl and window.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in
+ * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles. */
+#define AHEAD (X_STAGED && PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
 enum {
     PIECE = 16,             /* bytes */
     PER = PIECE / ITEM,     /* elements of one */
@@ -10,8 +10,10 @@ enum {
     WARP_COLUMNS = COLUMNS / WARPS_RIGHT,
     DOWN = WARP_ROWS / 16,  /* products of a warp along its rows, */
     RIGHT = WARP_COLUMNS / 8, /* and along its columns */
-    X_BYTES = ROWS * STEP * ITEM,
-    STAGE_BYTES = (ROWS + COLUMNS) * STEP * ITEM,
-    SUM_PITCH = COLUMNS + 8, /* floats of a row of sums, which lie where the stages were */
-    SHARED_BYTES = STAGES * STAGE_BYTES > ROWS * SUM_PITCH * 4 ? STAGES * STAGE_BYTES : ROWS * SUM_PITCH * 4
+    X_BYTES = X_STAGED * ROWS * STEP * ITEM,
+    STAGE_BYTES = X_BYTES + COLUMNS * STEP * ITEM,
+    PITCH = COLUMNS + 8, /* floats of a row of sums, which lie where the stages were: for the banks */
+    GROUPS = COLUMNS / VECTOR,
+    ALL_BYTES = BEFORE_STAGES + STAGES * STAGE_BYTES,
+    SHARED_BYTES = ALL_BYTES > ROWS * PITCH * 4 ? ALL_BYTES : ROWS * PITCH * 4
 };

@@ -1,0 +1,220 @@
+/* Products of two operands on tensor cores: which folds they are, blocks' tiles, and what they cost. */
+#include "product.h"
+
+#include <string.h>
+
+#include "texts.h"
+
+const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES] = {
+    {128, 128, 2, 2, 4, 2, 1}, {64, 64, 2, 2, 7, 4, 1},  {128, 32, 4, 1, 6, 4, 1}, {128, 16, 4, 1, 6, 4, 1},
+    {32, 64, 1, 2, 8, 4, 1},   {64, 32, 2, 1, 8, 4, 1},  {32, 32, 1, 1, 8, 8, 1},  {192, 64, 4, 2, 5, 1, 3},
+    {64, 64, 2, 2, 7, 3, 3},   {128, 32, 4, 1, 6, 3, 3}, {128, 16, 4, 1, 6, 3, 3}, {32, 64, 1, 2, 8, 4, 3},
+    {64, 32, 2, 1, 8, 4, 3},   {32, 32, 1, 1, 8, 8, 3},
+};
+
+static const struct product_type types[] = {
+    {DT_f32, "m16n8k8.row.col.f32.tf32.tf32.f32", "mf_bits_f32(0xffffe000u & (x))"},
+    {DT_f16, "m16n8k16.row.col.f32.f16.f16.f32", "mf_load_f16(x)"},
+    {DT_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", "mf_load_bf16(x)"},
+};
+
+/* ---- which folds ---- */
+
+static const struct product_type *find_type(enum dtype type)
+{
+    for (size_t t = 0; t < sizeof types / sizeof *types; t++)
+        if (types[t].type == type)
+            return &types[t];
+    return NULL;
+}
+
+/* Whether pieces of 16 bytes along the factor's fast loop are whole and, where the operand begins so, aligned. */
+static int has_pieces(const struct problem *problem, const struct product *product, int f)
+{
+    const struct nest *nest = &problem->memory;
+    const int64_t *stride = nest->in[product->operand[f]];
+    const int loop = product->contraction.fast_loop[f];
+    const int elements = PIECE_BYTES / mf_dtypes[product->type->type].size;
+    if (stride[loop] != 1 || nest->size[loop] % elements)
+        return 0;
+    for (int l = 0; l < nest->kept + nest->reduced; l++)
+        if (l != loop && nest->size[l] > 1 && stride[l] % elements)
+            return 0;
+    return 1;
+}
+
+/* Whether the sum is of the factors' product itself, not of something made of it. */
+static int multiplies_factors(const struct program *program, const struct gpu_contraction *contraction)
+{
+    const int *arg = program->map.node[program->reducer[0].arg[0]].arg, *node = contraction->node;
+    return (arg[0] == node[0] && arg[1] == node[1]) || (arg[0] == node[1] && arg[1] == node[0]);
+}
+
+/* Whether blocks of the smallest tiles, in most parts, can be counted in a launch. */
+static int has_few_blocks(const struct problem *problem, const struct product *p)
+{
+    const int64_t batch = problem->kept_total / p->rows / p->columns, most = INT32_MAX / MOST_PARTS;
+    const int64_t down = (p->rows + 31) / 32, right = (p->columns + 15) / 16;
+    return batch <= most && down <= most / batch && right <= most / batch / down;
+}
+
+int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
+{
+    const struct problem *problem = &plan->problem;
+    const struct program *program = &problem->program;
+    const struct reducer *reducer = &program->reducer[0];
+    const struct node *nodes = program->map.node;
+    const int architecture = MF_GPU_LIMITS(plan->device->gpu)->architecture;
+    if ((architecture && architecture < LEAST_ARCHITECTURE) || program->reducer_count != 1 ||
+        reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || nodes[reducer->arg[0]].op != OP_mul ||
+        !mf_gpu_contraction_fits(plan, &product->contraction) || !multiplies_factors(program, &product->contraction))
+        return 0;
+    for (int f = 0; f < FACTORS; f++) {
+        const struct node *node = &nodes[product->contraction.node[f]];
+        if (node->op != OP_OPERAND)
+            return 0;
+        product->operand[f] = node->index;
+    }
+    product->type = find_type(problem->in_type[product->operand[0]]);
+    if (!product->type || mf_cls_size(reducer->cls) != 4 || !mf_cls_is_float(reducer->cls) ||
+        problem->in_type[product->operand[1]] != product->type->type)
+        return 0;
+    for (int f = 0; f < FACTORS; f++)
+        product->vectors[f] = has_pieces(problem, product, f);
+    product->rows = mf_factors_positions(problem, &product->contraction.loops, 0);
+    product->columns = mf_factors_positions(problem, &product->contraction.loops, 1);
+    return has_few_blocks(problem, product);
+}
+
+/* ---- forms ---- */
+
+int mf_gpu_products_read_form(const char *text, const struct product *product, struct product_form *form)
+{
+    char name[16] = "full";
+    int number[3] = {0, 0, 0};
+    const int is_f32 = product->type->type == DT_f32;
+    int known = !text || mf_gpu_read_form(text, name, number);
+    const int tf32 = !strcmp(name, "tf32");
+    *form = (struct product_form){.products = is_f32 && !tf32 ? 3 : 1, .cluster = 1, .number = number[2]};
+    for (int t = 0; t < PRODUCT_TILES && number[0]; t++) {
+        const struct product_tile *tile = &mf_gpu_products_tiles[t];
+        if (tile->rows == number[0] && tile->columns == number[1] && tile->products == form->products)
+            form->tile = tile;
+    }
+    known &= tf32 ? is_f32 : !strcmp(name, "full");
+    return known && (form->tile || !number[0]);
+}
+
+int mf_gpu_products_threads(const struct product_tile *tile)
+{
+    return tile->down * tile->right * GPU_WARP;
+}
+
+int64_t mf_gpu_products_step(const struct product *p)
+{
+    return TILE_TERM_BYTES / mf_dtypes[p->type->type].size;
+}
+
+int64_t mf_gpu_products_steps(const struct problem *problem, const struct product *p)
+{
+    const int64_t step = mf_gpu_products_step(p);
+    return (problem->reduced_total + step - 1) / step;
+}
+
+int64_t mf_gpu_products_sums(const struct product_tile *tile)
+{
+    return (int64_t)tile->rows * (tile->columns + 8) * (int64_t)sizeof(float);
+}
+
+static double greatest(double a, double b)
+{
+    return a > b ? a : b;
+}
+
+/* A step by its products, by what warps read from shared memory and copies bring there, or by what the cache brings to
+ * all; or one block's steps after each other. (Fitted to 45 times of tiles and parts of solver product, which it gives
+ * within 13 %.) */
+double mf_gpu_products_cost(const struct product_tile *tile, const struct product_work *work)
+{
+    const double products = 1294, shared_bytes = 198, cache_bytes = 11539, fill = 3617; /* a nanosecond */
+    const double outputs = (double)tile->rows * tile->columns, steps = (double)work->steps;
+    const int64_t each = (work->blocks + work->multiprocessors - 1) / work->multiprocessors;
+    const int64_t room = work->room * work->multiprocessors, waves = (work->blocks + room - 1) / room;
+    const double multiply = outputs * TILE_TERM_BYTES / 2 * tile->products / products;
+    const double reads = TILE_TERM_BYTES * (double)(tile->rows * tile->right + tile->columns * tile->down);
+    const double read = (reads + work->bytes) / shared_bytes;
+    const double bring = work->bytes * (double)work->multiprocessors / cache_bytes;
+    const double busy = (double)each * steps * (greatest(multiply, greatest(read, bring)) + 15) + fill;
+    const double waits = (double)waves * (steps * (85 + 1.05 * multiply) + fill);
+    return greatest(busy, waits);
+}
+
+/* ---- texts ---- */
+
+static void write_sides(const struct gpu_slots *slots, const struct product *p, const struct product_tile *tile,
+                        int sides, struct gpu_text *to)
+{
+    for (int f = 0; f < FACTORS; f++) {
+        const int slot = slots->of[p->operand[f]];
+        if (sides == 1 && !f)
+            continue;
+        mf_text_add(
+            to,
+            "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define VECTORS %d\n"
+            "#define ELEMENTS in%d\n#define PLACE i%d\n",
+            f ? 'y' : 'x', f, f ? tile->columns : tile->rows, p->contraction.along_terms[f], p->vectors[f], slot, slot);
+        mf_text_append(to, mf_text_product_side_cl);
+    }
+}
+
+/* Whether every tile of terms lies in one run of the innermost reduced loop. */
+static int has_even_steps(const struct problem *problem, const struct product *p)
+{
+    const struct nest *nest = &problem->memory;
+    return nest->size[nest->kept + nest->reduced - 1] % mf_gpu_products_step(p) == 0;
+}
+
+static int last_column_loop(const struct product *p)
+{
+    const struct factor_loops *loops = &p->contraction.loops;
+    return loops->loop[COLUMN_FACTOR][loops->count[COLUMN_FACTOR] - 1];
+}
+
+/* Whether outputs come in whole groups along the innermost loop of the columns. */
+static int has_even_columns(const struct problem *problem, const struct product *p)
+{
+    return problem->memory.size[last_column_loop(p)] % (PIECE_BYTES / mf_dtypes[p->type->type].size) == 0;
+}
+
+void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form, int sides,
+                      struct gpu_choice *choice)
+{
+    const int is_cuda = MF_GPU_LIMITS(plan->device->gpu)->dlpack == 2, item = mf_dtypes[p->type->type].size;
+    const struct product_tile *tile = form->tile;
+    struct gpu_slots slots;
+    mf_emit_slots(&plan->problem, &slots);
+    const int x = slots.of[p->operand[0]], y = slots.of[p->operand[1]];
+    mf_text_add(&choice->macros,
+                "#define ROWS %d\n#define COLUMNS %d\n#define WARPS_DOWN %d\n#define WARPS_RIGHT %d\n"
+                "#define CLUSTER %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n"
+                "#define IN_TREE 0\n#define EVEN_STEPS %d\n#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
+                "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
+                "#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
+                "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
+                tile->rows, tile->columns, tile->down, tile->right, form->cluster, form->stages, item, form->products,
+                has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p), last_column_loop(p), x, y, x, y,
+                p->type->instruction, p->type->emulated, 8 * item);
+    mf_emit_loops(&p->contraction.loops, &choice->functions);
+    mf_text_append(&choice->functions, mf_text_terms_cl);
+    mf_text_append(&choice->functions, is_cuda ? mf_text_tensor_mma_cu : mf_text_tensor_mma_cl);
+    mf_text_append(&choice->functions, is_cuda ? mf_text_product_mma_cu : mf_text_product_mma_cl);
+    mf_text_append(&choice->functions, mf_text_product_sizes_cl);
+    write_sides(&slots, p, tile, sides, &choice->functions);
+}
+
+const char *mf_gpu_products_precision(const struct product *p, const struct product_form *form)
+{
+    return p->type->type != DT_f32 ? mf_dtypes[p->type->type].name
+           : form->products == 3   ? "f32 as three products of 11 bits"
+                                   : "f32 rounded to 11 bits";
+}

@@ -1,0 +1,77 @@
+/* Products of two operands on tensor cores: which folds they are, blocks' tiles, and what they cost. Solvers product and
+ * window. */
+#ifndef MF_GPU_PRODUCT_H
+#define MF_GPU_PRODUCT_H
+
+#include "form.h"
+#include "solve_contract.h"
+
+enum {
+    PIECE_BYTES = 16,
+    TILE_TERM_BYTES = 64,
+    LEFT = 10 << 10 /* bytes of shared memory for others */,
+    LEAST_ARCHITECTURE = 80,
+    MOST_PARTS = 64 /* of the terms */
+};
+
+/* A block's outputs and warps; stages of shared memory; blocks that a multiprocessor is to have room for; with how many
+ * products of factors. A warp that has 64 x 64 outputs reads shared memory as fast as it multiplies; three products
+ * need less of it, and more registers. */
+struct product_tile {
+    int rows, columns, down, right, stages, beside, products;
+};
+enum { PRODUCT_TILES = 14 };
+extern const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES];
+
+/* An element type: the instruction's shape and types, and how a word's element becomes a float where it is emulated. */
+struct product_type {
+    enum dtype type;
+    const char *instruction, *emulated;
+};
+
+struct product {
+    const struct product_type *type;
+    struct gpu_contraction contraction;
+    int operand[FACTORS], vectors[FACTORS];
+    int64_t rows, columns;
+};
+
+/* Whether the plan's fold is such a sum of products. */
+int mf_gpu_products_find(const struct mf_plan *plan, struct product *product);
+
+/* What a solver is asked for: FORM[:ROWS[:COLUMNS[:NUMBER]]]. tile: null for the solver's own choice. */
+struct product_form {
+    int products, stages, cluster;
+    const struct product_tile *tile;
+    int64_t number;
+};
+/* 0 where the text is no such form for the product's type. */
+int mf_gpu_products_read_form(const char *text, const struct product *product, struct product_form *form);
+
+int mf_gpu_products_threads(const struct product_tile *tile);
+/* Terms of a tile; tiles of all terms. */
+int64_t mf_gpu_products_step(const struct product *product);
+int64_t mf_gpu_products_steps(const struct problem *problem, const struct product *product);
+/* Bytes of shared memory for a block's sums. */
+int64_t mf_gpu_products_sums(const struct product_tile *tile);
+
+/* A launch: blocks, how many a multiprocessor takes at once, the multiprocessors, and tiles of terms and bytes that are
+ * copied for one. */
+struct product_work {
+    int64_t blocks, room, multiprocessors, steps;
+    double bytes;
+};
+/* Nanoseconds that it takes on an H200, about. */
+double mf_gpu_products_cost(const struct product_tile *tile, const struct product_work *work);
+
+/* The same of solver product's best form with so many products of factors. */
+double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *product, int products);
+
+/* Adds what both kernels have: #define lines, and the texts up to struct rows_from. sides: of which factors tiles are
+ * staged, 1 for y, 3 for both. */
+void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *product, const struct product_form *form,
+                      int sides, struct gpu_choice *choice);
+/* "f32 as three products of 11 bits" */
+const char *mf_gpu_products_precision(const struct product *product, const struct product_form *form);
+
+#endif

@@ -1,0 +1,293 @@
+/* Solver "window" of a GPU: convolutions as sums of products on tensor cores (kernels/window.cl), like solver product,
+ * but what a block's positions need of the operand with windows is read once. By name: "window:FORM:ROWS:COLUMNS:ACROSS",
+ * full or tf32 as of solver product, then a block's rows x columns and the positions across of a tile; 0: its choice.
+ *
+ * With plan->pool, the greatest of 2 x 2 positions are the outputs: mf_plan_create_pooled. */
+#include <limits.h>
+#include <stdio.h>
+
+#include "product.h"
+#include "texts.h"
+
+/* Rows of positions, places in them, and the loop over a window's rows; in the memory of x: elements between such rows,
+ * which are so many for the next row of positions, pieces to the next position, and of the last one. */
+struct windows {
+    int down, across, taps;
+    int64_t pitch, row_step, position_pieces, last_pieces;
+};
+
+/* How positions lie in a block, and what that takes of shared memory. */
+struct window_tile {
+    struct product_form form;
+    int64_t down, across, span_bytes, offset_bytes, shared;
+};
+
+/* ---- which folds ---- */
+
+/* The reduced loop that steps from row to row of x as the loop down does, and what the other ones reach. */
+static int find_taps(const struct nest *nest, const int64_t *stride, struct windows *w, int64_t *reach)
+{
+    enum { MOST_STEP = 4 };
+    w->taps = -1;
+    for (int l = nest->kept; l < nest->kept + nest->reduced; l++) {
+        if (stride[l] <= 0)
+            return 0;
+        if (w->taps < 0 && stride[w->down] % stride[l] == 0 && stride[w->down] / stride[l] <= MOST_STEP)
+            w->taps = l;
+    }
+    *reach = 1;
+    for (int l = nest->kept; l < nest->kept + nest->reduced; l++)
+        *reach += l == w->taps ? 0 : (nest->size[l] - 1) * stride[l];
+    return w->taps >= 0 && *reach <= stride[w->taps] && stride[w->taps] <= INT_MAX / nest->size[w->taps];
+}
+
+static int find_windows(const struct mf_plan *plan, struct product *product, struct windows *w)
+{
+    const struct nest *nest = &plan->problem.memory;
+    int64_t reach;
+    if (!mf_gpu_products_find(plan, product) || !product->vectors[0] || nest->window_count ||
+        product->contraction.loops.count[0] < 2 ||
+        product->contraction.fast_loop[0] != nest->kept + nest->reduced - 1)
+        return 0;
+    const int64_t *stride = nest->in[product->operand[0]];
+    const int *rows = product->contraction.loops.loop[0], count = product->contraction.loops.count[0];
+    const int elements = PIECE_BYTES / mf_dtypes[product->type->type].size;
+    w->across = rows[count - 1];
+    w->down = rows[count - 2];
+    if (stride[w->across] < elements || stride[w->down] <= 0 || !find_taps(nest, stride, w, &reach) ||
+        stride[w->across] > 2 * reach)
+        return 0;
+    w->pitch = stride[w->taps];
+    w->row_step = stride[w->down] / w->pitch;
+    w->position_pieces = stride[w->across] / elements;
+    w->last_pieces = (reach + elements - 1) / elements;
+    return nest->size[w->down] <= INT_MAX / 2 && nest->size[w->across] <= INT_MAX / 2;
+}
+
+/* Whether the finish part's operands are the same for all positions: a pooled output has one of each. */
+static int finishes_alike(const struct problem *problem, const struct windows *w)
+{
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i] && (problem->memory.in[i][w->down] || problem->memory.in[i][w->across]))
+            return 0;
+    return 1;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    struct product product;
+    struct windows w;
+    const int64_t *size = plan->problem.memory.size;
+    return find_windows(plan, &product, &w) &&
+           (!plan->pool[0] || (size[w.down] % 2 == 0 && size[w.across] % 2 == 0 && plan->problem.output_count == 1 &&
+                               finishes_alike(&plan->problem, &w)));
+}
+
+/* ---- tiles ---- */
+
+static int64_t over(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+/* Shared memory, with as many stages of y as the tile has or there is room for; 0: too much. */
+static int fits(const struct problem *problem, const struct product *p, const struct windows *w,
+                const struct gpu_limits *limits, struct window_tile *t)
+{
+    const struct product_tile *tile = t->form.tile;
+    const int64_t spans = (t->down - 1) * w->row_step + problem->memory.size[w->taps];
+    const int64_t span = (t->across - 1) * w->position_pieces + w->last_pieces;
+    const int64_t stage = (int64_t)tile->columns * TILE_TERM_BYTES, most = limits->shared_most - LEFT;
+    if (span > most || spans > most)
+        return 0;
+    t->span_bytes = (over(spans * span, 8) * 8 + 8) * PIECE_BYTES;
+    t->offset_bytes = mf_gpu_products_steps(problem, p) * TILE_TERM_BYTES / PIECE_BYTES * (int64_t)sizeof(int);
+    const int64_t before = t->span_bytes + t->offset_bytes;
+    if (before + 2 * stage > most || mf_gpu_products_sums(tile) > most)
+        return 0;
+    t->form.stages = mf_clamp((most - before) / stage, 2, tile->stages);
+    t->shared = before + t->form.stages * stage;
+    if (t->shared < mf_gpu_products_sums(tile))
+        t->shared = mf_gpu_products_sums(tile);
+    return 1;
+}
+
+static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct windows *w,
+                         const struct window_tile *t)
+{
+    const int64_t *size = problem->memory.size, positions = size[w->down] * size[w->across];
+    return problem->kept_total / positions / p->columns * over(p->columns, t->form.tile->columns) *
+           over(size[w->down], t->down) * over(size[w->across], t->across);
+}
+
+static double cost_of(const struct problem *problem, const struct product *p, const struct windows *w,
+                      const struct window_tile *t, int multiprocessors)
+{
+    enum { SHARED_BYTES = 224 << 10 };
+    const struct product_tile *tile = t->form.tile;
+    const int64_t steps = mf_gpu_products_steps(problem, p);
+    const struct product_work work = {blocks_of(problem, p, w, t),
+                                      mf_clamp(SHARED_BYTES / (t->shared + 1024), 1, tile->beside), multiprocessors,
+                                      steps,
+                                      (double)tile->columns * TILE_TERM_BYTES + (double)t->span_bytes / (double)steps};
+    return mf_gpu_products_cost(tile, &work);
+}
+
+/* 8 positions are read together: they should be beside each other. */
+static int64_t least_across(int64_t size, int64_t even)
+{
+    return size < 8 ? over(size, even) * even : 8;
+}
+
+/* The tile that costs least, of those that are given; returns what it costs; form.tile is null where none fits. */
+static double choose_tile(const struct mf_plan *plan, const struct product *p, const struct windows *w,
+                          struct window_tile *best)
+{
+    const struct problem *problem = &plan->problem;
+    const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
+    const struct product_form given = best->form;
+    const int64_t *size = problem->memory.size, even = plan->pool[0] ? 2 : 1;
+    double least = 0;
+    best->form.tile = NULL;
+    for (int i = 0; i < PRODUCT_TILES; i++) {
+        const struct product_tile *tile = &mf_gpu_products_tiles[i];
+        if (tile->products != given.products || (given.tile && tile != given.tile))
+            continue;
+        for (int64_t across = least_across(size[w->across], even); across <= tile->rows / even && across < size[w->across] + even; across += even) {
+            struct window_tile t = {.form = given, .across = across};
+            t.form.tile = tile;
+            t.down = tile->rows / across;
+            t.down = t.down < size[w->down] ? t.down / even * even : size[w->down];
+            if ((given.number && across != given.number) || !fits(problem, p, w, limits, &t))
+                continue;
+            const double cost = cost_of(problem, p, w, &t, limits->multiprocessors);
+            if (best->form.tile && cost >= least)
+                continue;
+            *best = t;
+            least = cost;
+        }
+    }
+    return least;
+}
+
+/* With the pool, or solver product and a fold for the pool: whose launch, and writing and reading what it reads. */
+static int pooling_pays(const struct mf_plan *plan, const struct product *p, const struct window_tile *t, double cost)
+{
+    const double launch = 2000, memory_bytes = 4000; /* nanoseconds; a nanosecond */
+    const double bytes = 2 * (double)plan->problem.kept_total * mf_dtypes[plan->problem.out_type[0]].size;
+    return cost < mf_gpu_product_cost(plan, p, t->form.products) + launch + bytes / memory_bytes;
+}
+
+int mf_gpu_window_pays(const struct mf_plan *plan)
+{
+    struct product product;
+    struct windows w;
+    struct window_tile t = {.form = {.products = 1, .cluster = 1}};
+    if (!mf_gpu_product_pays(plan) || !find_windows(plan, &product, &w))
+        return 0;
+    t.form.products = product.type->type == DT_f32 ? 3 : 1;
+    const double cost = choose_tile(plan, &product, &w, &t);
+    return t.form.tile && cost < mf_gpu_product_cost(plan, &product, t.form.products);
+}
+
+/* ---- plans ---- */
+
+static void write_macros(const struct mf_plan *plan, const struct product *p, const struct windows *w,
+                         const struct window_tile *t, struct gpu_choice *choice)
+{
+    struct gpu_slots slots;
+    int shift = 3, mask = 0;
+    mf_emit_slots(&plan->problem, &slots);
+    if ((w->position_pieces & (w->position_pieces - 1)) == 0) {
+        mask = (w->position_pieces < 8 ? (int)w->position_pieces : 8) - 1;
+        while ((int64_t)1 << shift < w->position_pieces)
+            shift++;
+    }
+    mf_text_add(&choice->macros,
+                "#define PARTED 0\n#define X_STAGED 0\n#define BEFORE_STAGES %lld\n#define TILE_DOWN %d\n"
+                "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
+                "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
+                "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
+                "#define ELEMENTS_X in%d\n",
+                (long long)(t->span_bytes + t->offset_bytes), (int)t->down, (int)t->across, (int)w->row_step,
+                (int)plan->problem.memory.size[w->taps], (int)w->position_pieces, (int)w->last_pieces,
+                (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps,
+                plan->pool[0] ? 2 : 1, slots.of[p->operand[0]]);
+    mf_gpu_products_texts(plan, p, &t->form, 1, choice);
+    mf_text_append(&choice->functions, mf_text_window_rows_cl);
+    mf_text_append(&choice->functions, mf_text_product_multiply_cl);
+}
+
+/* The output was described as if it lay dense in memory, with an element for each position; now as it is. */
+static void pool_output(struct mf_plan *plan, const struct windows *w)
+{
+    struct nest *nest = &plan->problem.memory;
+    int64_t *stride = nest->out[0], *high = &plan->problem.high[MF_MAX_INPUTS];
+    const int64_t item = mf_dtypes[plan->problem.out_type[0]].size;
+    const int64_t image = stride[w->down] * nest->size[w->down];
+    for (int l = 0; l < nest->kept; l++) {
+        const int64_t pooled = l == w->down ? plan->pool[1] : l == w->across ? plan->pool[2] : plan->pool[0];
+        const int64_t size = l == w->down || l == w->across ? nest->size[l] / 2 : nest->size[l];
+        if (stride[l] < stride[w->across] || (l != w->down && l != w->across && stride[l] != image))
+            continue;
+        *high += ((size - 1) * pooled - (nest->size[l] - 1) * stride[l]) * item;
+        stride[l] = pooled;
+    }
+}
+
+static mf_status make_choice(struct mf_plan *plan, const struct product *p, const struct windows *w,
+                             const struct window_tile *t)
+{
+    const struct product_tile *tile = t->form.tile;
+    const int64_t *size = plan->problem.memory.size;
+    struct gpu_choice choice = {.kernel = mf_text_window_cl,
+                                .threads = mf_gpu_products_threads(tile),
+                                .vector = PIECE_BYTES / mf_dtypes[p->type->type].size,
+                                .flat = 1,
+                                .beside = tile->beside,
+                                .shared = t->shared,
+                                .blocks = blocks_of(&plan->problem, p, w, t)};
+    choice.own[0] = over(p->columns, tile->columns);
+    choice.own[1] = over(size[w->across], t->across);
+    choice.own[2] = over(size[w->down], t->down);
+    choice.own[3] = p->rows / size[w->down] / size[w->across];
+    choice.own[7] = p->columns;
+    write_macros(plan, p, w, t, &choice);
+    snprintf(choice.text, sizeof choice.text,
+             "%lld x %lld outputs, %lld x %lld positions x %d a block, %lld bytes of what they read, %s%s",
+             (long long)p->rows, (long long)p->columns, (long long)t->down, (long long)t->across, tile->columns,
+             (long long)t->span_bytes, mf_gpu_products_precision(p, &t->form),
+             plan->pool[0] ? ", the greatest of 2 x 2" : "");
+    return mf_gpu_make(plan, &choice);
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    struct product product = {0};
+    struct windows w;
+    struct window_tile t = {0};
+    find_windows(plan, &product, &w);
+    if (!mf_gpu_products_read_form(plan->form, &product, &t.form))
+        return mf_fail(MF_ERROR_ARGUMENT,
+                       "solver window has no form \"%.40s\" for %s; a form is one of solver product's, and perhaps "
+                       ":ACROSS, the positions beside each other in a block",
+                       plan->form ? plan->form : "", mf_dtypes[product.type->type].name);
+    const double cost = choose_tile(plan, &product, &w, &t);
+    if (t.form.tile && plan->pool[0] && !pooling_pays(plan, &product, &t, cost))
+        return mf_fail(MF_ERROR_UNSUPPORTED, "solver product and a pool are faster");
+    if (!t.form.tile)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "%s has %lld bytes of shared memory, too few for what a block would read",
+                       MF_GPU_LIMITS(plan->device->gpu)->name,
+                       (long long)MF_GPU_LIMITS(plan->device->gpu)->shared_most);
+    plan->form = NULL;
+    if (plan->pool[0])
+        pool_output(plan, &w);
+    return make_choice(plan, &product, &w, &t);
+}
+
+const struct solver mf_gpu_window = {
+    "window",       "convolutions on tensor cores, windows read once, in any order",
+    applicable,     make,
+    mf_gpu_execute, mf_gpu_print,
+    mf_gpu_forget,
+};
