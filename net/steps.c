@@ -30,7 +30,8 @@ mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, 
     mf_options rounded = plan->options;
     rounded.solver = "product:tf32";
     mf_status status = MF_ERROR_UNSUPPORTED;
-    if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV && mf_device_kind(plan->device) == kDLCUDA)
+    if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV &&
+        mf_device_kind(plan->device) == kDLCUDA)
         status = plan_fold(plan, step, modes, expression, &rounded);
     if (status != MF_ERROR_UNSUPPORTED && status != MF_ERROR_ARGUMENT) /* the solver is not there, or not for this */
         return status;

@@ -389,8 +389,12 @@ static CUresult start(const struct gpu *gpu, const struct gpu_launch *launch, vo
     enum { DRIVER = 12030, ARCHITECTURE = 90 };
     const CUfunction function = launch->kernel->function;
     struct launch_attribute serial = {.id = PROGRAMMATIC_STREAM_SERIALIZATION, .value = 1};
-    const struct launch_config config = {
-        {(unsigned)launch->blocks, 1, 1}, {(unsigned)launch->threads, 1, 1}, (unsigned)launch->shared, stream, &serial, 1};
+    const struct launch_config config = {{(unsigned)launch->blocks, 1, 1},
+                                         {(unsigned)launch->threads, 1, 1},
+                                         (unsigned)launch->shared,
+                                         stream,
+                                         &serial,
+                                         1};
     if (launch->follows && cuda.LaunchKernelEx && gpu->driver >= DRIVER &&
         gpu->common.limits.architecture >= ARCHITECTURE)
         return cuda.LaunchKernelEx(&config, function, values, NULL);

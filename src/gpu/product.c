@@ -186,8 +186,8 @@ static int has_even_columns(const struct problem *problem, const struct product 
     return problem->memory.size[last_column_loop(p)] % (PIECE_BYTES / mf_dtypes[p->type->type].size) == 0;
 }
 
-void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form, int sides,
-                      struct gpu_choice *choice)
+void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form,
+                           int sides, struct gpu_choice *choice)
 {
     const int is_cuda = MF_GPU_LIMITS(plan->device->gpu)->dlpack == 2, item = mf_dtypes[p->type->type].size;
     const struct product_tile *tile = form->tile;

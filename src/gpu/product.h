@@ -70,7 +70,7 @@ double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *pro
 /* Adds what both kernels have: #define lines, and the texts up to struct rows_from. sides: of which factors tiles are
  * staged, 1 for y, 3 for both. */
 void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *product, const struct product_form *form,
-                      int sides, struct gpu_choice *choice);
+                           int sides, struct gpu_choice *choice);
 /* "f32 as three products of 11 bits" */
 const char *mf_gpu_products_precision(const struct product *product, const struct product_form *form);
 

@@ -22,8 +22,8 @@ int mf_gpu_product_pays(const struct mf_plan *plan)
 {
     enum { FEW = 8, SHORT = 16 };
     struct product product;
-    return MF_GPU_LIMITS(plan->device->gpu)->architecture && mf_gpu_products_find(plan, &product) && product.rows >= FEW &&
-           product.columns >= FEW && plan->problem.reduced_total >= SHORT;
+    return MF_GPU_LIMITS(plan->device->gpu)->architecture && mf_gpu_products_find(plan, &product) &&
+           product.rows >= FEW && product.columns >= FEW && plan->problem.reduced_total >= SHORT;
 }
 
 /* ---- forms ---- */
@@ -129,7 +129,9 @@ static mf_status read_form(const char *text, const struct product *product, stru
 static void write_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form,
                         struct gpu_choice *choice)
 {
-    mf_text_add(&choice->macros, "#define PARTED %d\n#define X_STAGED 1\n#define BEFORE_STAGES 0\n",
+    mf_text_add(&choice->macros,
+                "#define PARTED %d\n#define X_STAGED 1\n#define BEFORE_STAGES 0\n"
+                "#define RESIDENT 0\n",
                 form->cluster == 1 && form->number > 1);
     mf_gpu_products_texts(plan, p, form, 3, choice);
     mf_text_append(&choice->functions, mf_text_product_rows_cl);

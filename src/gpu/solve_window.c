@@ -20,6 +20,7 @@ struct windows {
 struct window_tile {
     struct product_form form;
     int64_t down, across, span_bytes, offset_bytes, shared;
+    int resident, room; /* all of the other operand stays there; blocks that a multiprocessor has room for */
 };
 
 /* ---- which folds ---- */
@@ -46,8 +47,7 @@ static int find_windows(const struct mf_plan *plan, struct product *product, str
     const struct nest *nest = &plan->problem.memory;
     int64_t reach;
     if (!mf_gpu_products_find(plan, product) || !product->vectors[0] || nest->window_count ||
-        product->contraction.loops.count[0] < 2 ||
-        product->contraction.fast_loop[0] != nest->kept + nest->reduced - 1)
+        product->contraction.loops.count[0] < 2 || product->contraction.fast_loop[0] != nest->kept + nest->reduced - 1)
         return 0;
     const int64_t *stride = nest->in[product->operand[0]];
     const int *rows = product->contraction.loops.loop[0], count = product->contraction.loops.count[0];
@@ -90,7 +90,16 @@ static int64_t over(int64_t n, int64_t by)
     return (n + by - 1) / by;
 }
 
-/* Shared memory, with as many stages of y as the tile has or there is room for; 0: too much. */
+/* Blocks that have so much shared memory and that a multiprocessor takes at once. */
+static int room_for(const struct product_tile *tile, int64_t shared)
+{
+    enum { SHARED_BYTES = 224 << 10, OWN = 1024, FEW_COLUMNS = 16, MANY = 6 };
+    const int beside = tile->columns <= FEW_COLUMNS && tile->products == 1 ? MANY : tile->beside;
+    return mf_clamp(SHARED_BYTES / (shared + OWN), 1, beside);
+}
+
+/* Shared memory: with all of y where two blocks have room for that, else as many stages of it as the tile has or there
+ * is room for. Returns 0 where there is none. */
 static int fits(const struct problem *problem, const struct product *p, const struct windows *w,
                 const struct gpu_limits *limits, struct window_tile *t)
 {
@@ -98,20 +107,27 @@ static int fits(const struct problem *problem, const struct product *p, const st
     const int64_t spans = (t->down - 1) * w->row_step + problem->memory.size[w->taps];
     const int64_t span = (t->across - 1) * w->position_pieces + w->last_pieces;
     const int64_t stage = (int64_t)tile->columns * TILE_TERM_BYTES, most = limits->shared_most - LEFT;
+    const int64_t steps = mf_gpu_products_steps(problem, p), sums = mf_gpu_products_sums(tile);
     if (span > most || spans > most)
         return 0;
     t->span_bytes = (over(spans * span, 8) * 8 + 8) * PIECE_BYTES;
-    t->offset_bytes = mf_gpu_products_steps(problem, p) * TILE_TERM_BYTES / PIECE_BYTES * (int64_t)sizeof(int);
-    const int64_t before = t->span_bytes + t->offset_bytes;
-    if (before + 2 * stage > most || mf_gpu_products_sums(tile) > most)
-        return 0;
-    t->form.stages = mf_clamp((most - before) / stage, 2, tile->stages);
-    t->shared = before + t->form.stages * stage;
-    if (t->shared < mf_gpu_products_sums(tile))
-        t->shared = mf_gpu_products_sums(tile);
+    t->offset_bytes = steps * TILE_TERM_BYTES / PIECE_BYTES * (int64_t)sizeof(int);
+    t->shared = 2 * t->span_bytes + t->offset_bytes + steps * stage + sums;
+    t->resident = t->shared <= most && room_for(tile, t->shared) > 1 &&
+                  p->rows * p->columns == problem->kept_total; /* one y for all */
+    t->form.stages = (int)steps;
+    if (!t->resident) {
+        const int64_t before = t->span_bytes + t->offset_bytes;
+        if (before + 2 * stage > most || sums > most)
+            return 0;
+        t->form.stages = mf_clamp((most - before) / stage, 2, tile->stages);
+        t->shared = before + t->form.stages * stage > sums ? before + t->form.stages * stage : sums;
+    }
+    t->room = room_for(tile, t->shared);
     return 1;
 }
 
+/* Tiles of positions, times the blocks along the columns. */
 static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct windows *w,
                          const struct window_tile *t)
 {
@@ -123,12 +139,9 @@ static int64_t blocks_of(const struct problem *problem, const struct product *p,
 static double cost_of(const struct problem *problem, const struct product *p, const struct windows *w,
                       const struct window_tile *t, int multiprocessors)
 {
-    enum { SHARED_BYTES = 224 << 10 };
     const struct product_tile *tile = t->form.tile;
     const int64_t steps = mf_gpu_products_steps(problem, p);
-    const struct product_work work = {blocks_of(problem, p, w, t),
-                                      mf_clamp(SHARED_BYTES / (t->shared + 1024), 1, tile->beside), multiprocessors,
-                                      steps,
+    const struct product_work work = {blocks_of(problem, p, w, t), t->room, multiprocessors, steps,
                                       (double)tile->columns * TILE_TERM_BYTES + (double)t->span_bytes / (double)steps};
     return mf_gpu_products_cost(tile, &work);
 }
@@ -153,7 +166,8 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
         const struct product_tile *tile = &mf_gpu_products_tiles[i];
         if (tile->products != given.products || (given.tile && tile != given.tile))
             continue;
-        for (int64_t across = least_across(size[w->across], even); across <= tile->rows / even && across < size[w->across] + even; across += even) {
+        for (int64_t across = least_across(size[w->across], even);
+             across <= tile->rows / even && across < size[w->across] + even; across += even) {
             struct window_tile t = {.form = given, .across = across};
             t.form.tile = tile;
             t.down = tile->rows / across;
@@ -203,16 +217,17 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
         while ((int64_t)1 << shift < w->position_pieces)
             shift++;
     }
-    mf_text_add(&choice->macros,
-                "#define PARTED 0\n#define X_STAGED 0\n#define BEFORE_STAGES %lld\n#define TILE_DOWN %d\n"
-                "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
-                "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
-                "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
-                "#define ELEMENTS_X in%d\n",
-                (long long)(t->span_bytes + t->offset_bytes), (int)t->down, (int)t->across, (int)w->row_step,
-                (int)plan->problem.memory.size[w->taps], (int)w->position_pieces, (int)w->last_pieces,
-                (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps,
-                plan->pool[0] ? 2 : 1, slots.of[p->operand[0]]);
+    mf_text_add(
+        &choice->macros,
+        "#define PARTED 0\n#define X_STAGED 0\n#define RESIDENT %d\n#define BEFORE_STAGES %lld\n#define TILE_DOWN %d\n"
+        "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
+        "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
+        "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
+        "#define ELEMENTS_X in%d\n",
+        t->resident, (long long)((1 + t->resident) * t->span_bytes + t->offset_bytes), (int)t->down, (int)t->across,
+        (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)w->position_pieces, (int)w->last_pieces,
+        (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps, plan->pool[0] ? 2 : 1,
+        slots.of[p->operand[0]]);
     mf_gpu_products_texts(plan, p, &t->form, 1, choice);
     mf_text_append(&choice->functions, mf_text_window_rows_cl);
     mf_text_append(&choice->functions, mf_text_product_multiply_cl);
@@ -244,19 +259,25 @@ static mf_status make_choice(struct mf_plan *plan, const struct product *p, cons
                                 .threads = mf_gpu_products_threads(tile),
                                 .vector = PIECE_BYTES / mf_dtypes[p->type->type].size,
                                 .flat = 1,
-                                .beside = tile->beside,
+                                .beside = t->resident ? t->room : tile->beside,
                                 .shared = t->shared,
                                 .blocks = blocks_of(&plan->problem, p, w, t)};
-    choice.own[0] = over(p->columns, tile->columns);
+    const int64_t right = over(p->columns, tile->columns);
+    choice.own[0] = right;
+    choice.own[4] = choice.own[5] = choice.blocks / right;
+    if (t->resident && choice.blocks > t->room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors) {
+        choice.own[5] = over(t->room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, right);
+        choice.blocks = choice.own[5] * right;
+    }
     choice.own[1] = over(size[w->across], t->across);
     choice.own[2] = over(size[w->down], t->down);
     choice.own[3] = p->rows / size[w->down] / size[w->across];
     choice.own[7] = p->columns;
     write_macros(plan, p, w, t, &choice);
     snprintf(choice.text, sizeof choice.text,
-             "%lld x %lld outputs, %lld x %lld positions x %d a block, %lld bytes of what they read, %s%s",
+             "%lld x %lld outputs, %lld x %lld positions x %d a block, %lld bytes of what they read%s, %s%s",
              (long long)p->rows, (long long)p->columns, (long long)t->down, (long long)t->across, tile->columns,
-             (long long)t->span_bytes, mf_gpu_products_precision(p, &t->form),
+             (long long)t->span_bytes, t->resident ? " at a time" : "", mf_gpu_products_precision(p, &t->form),
              plan->pool[0] ? ", the greatest of 2 x 2" : "");
     return mf_gpu_make(plan, &choice);
 }

@@ -7,12 +7,11 @@
  * great products of a tile are rounded to nearest into the block's. Sums of the small ones stay apart to the end: where
  * the great one is not finite they do not count (inf 0 would be one of them). Else ONE product of factors rounded to 11
  * bits. */
-/* Half of the last place is added to x's size; the bits behind the 11 are the instruction's to ignore. A NaN is kept from
- * becoming something else by being one with few bits first: two minima, which take fewer registers than a comparison. */
+/* Half of the last place is added to x, by its exponent alone; the bits behind the 11 are the instruction's to ignore. A
+ * NaN becomes the one that addition gives, which has its bits in front. */
 static inline uint32_t nearest_11_bits(uint32_t x)
 {
-    const int32_t above = (int32_t)x < 0x7fc00000 ? (int32_t)x : 0x7fc00000;
-    return ((uint32_t)above < 0xffc00000u ? (uint32_t)above : 0xffc00000u) + 0x1000u;
+    return mf_f32_bits(fmaf(mf_bits_f32(x & 0xff800000u), 0x1p-11f, mf_bits_f32(x)));
 }
 
 /* x becomes its upper part; returns the lower one. */

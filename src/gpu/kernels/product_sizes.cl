@@ -1,5 +1,6 @@
 /* The sizes of kernels/product.cl and window.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in
- * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles. */
+ * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles; RESIDENT: tiles stay
+ * there, and sums have memory of their own. */
 #define AHEAD (X_STAGED && PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
 enum {
     PIECE = 16,             /* bytes */
@@ -15,5 +16,6 @@ enum {
     PITCH = COLUMNS + 8, /* floats of a row of sums, which lie where the stages were: for the banks */
     GROUPS = COLUMNS / VECTOR,
     ALL_BYTES = BEFORE_STAGES + STAGES * STAGE_BYTES,
-    SHARED_BYTES = ALL_BYTES > ROWS * PITCH * 4 ? ALL_BYTES : ROWS * PITCH * 4
+    SUM_BYTES = ROWS * PITCH * 4,
+    SHARED_BYTES = RESIDENT ? ALL_BYTES + SUM_BYTES : ALL_BYTES > SUM_BYTES ? ALL_BYTES : SUM_BYTES
 };

@@ -1,27 +1,28 @@
 /* out[n, h, w, p] = sum over i, ... of x[n, ROW_STEP h + i, w, ...] y[i, ..., p] on tensor cores, in the order of their
  * instruction: sums of products whose rows are positions with windows. A block computes ROWS x COLUMNS outputs, of
  * which TILE_DOWN x TILE_ACROSS rows exist; what they need of x is copied once (window_rows.cl), tiles of y go through
- * STAGES places, as in product.cl.
+ * STAGES places, as in product.cl. RESIDENT: all of y stays there instead, and a block computes one tile of positions
+ * after the other; while one is multiplied, x for the next one comes.
  *
  * POOL = 2: the greatest of 2 x 2 positions is an output, which is finished then; output strides are those of the
  * pooled positions. The finish part must not fall where the sum rises, nor differ between the four.
  *
  * p[0]: blocks along the columns; p[1], p[2]: tiles along positions across and down; p[3]: the rows' other positions;
- * p[7]: columns. */
+ * p[4], p[5]: RESIDENT: tiles of positions, and how many a block goes on by; p[7]: columns. */
 struct corner {
     int64_t batch, outer, column, columns;
     int down, across;
 };
 
-static inline struct corner corner_of(shape_ptr S)
+static inline struct corner corner_of(shape_ptr S, uint32_t tile)
 {
-    const int right = (int)S->p[0], across = (int)S->p[1], down = (int)S->p[2], outer = (int)S->p[3];
-    const int tile = (int)BLOCK / right, line = tile / across, others = line / down;
+    const uint32_t across = (uint32_t)S->p[1], down = (uint32_t)S->p[2], outer = (uint32_t)S->p[3];
+    const uint32_t line = tile / across, others = line / down;
     struct corner at;
-    at.column = (int)BLOCK % right * (int64_t)COLUMNS;
+    at.column = (uint32_t)BLOCK % (uint32_t)S->p[0] * (int64_t)COLUMNS;
     at.columns = S->p[7];
-    at.across = tile % across * TILE_ACROSS;
-    at.down = line % down * TILE_DOWN;
+    at.across = (int)(tile % across * TILE_ACROSS);
+    at.down = (int)(line % down * TILE_DOWN);
     at.outer = others % outer * (S->size[LOOP_DOWN] * S->size[LOOP_ACROSS]);
     at.batch = others / outer;
     return at;
@@ -41,7 +42,6 @@ static inline void bring_spans(struct tensors T, shape_ptr S, struct corner at, 
     copy_spans((GLOBAL const bits_t *)T.ELEMENTS_X + first.PLACE_X, pitch,
                left_of(S->size[LOOP_DOWN], at.down, TILE_DOWN), left_of(S->size[LOOP_ACROSS], at.across, TILE_ACROSS),
                vectors, spans);
-    write_offsets(S, (int)pitch, (SHARED_POINTER int *)(spans + SPAN_BYTES));
 }
 
 /* What brings tiles of y into shared memory. */
@@ -64,20 +64,44 @@ static inline void bring_tile(struct tensors T, shape_ptr S, struct corner at, S
     b->stage = b->stage + 1 < STAGES ? b->stage + 1 : 0;
 }
 
+static inline struct rows_from first_rows(SHARED_POINTER const char *spans, SHARED_POINTER const int *offsets)
+{
+    struct rows_from rows;
+    rows.spans = spans;
+    rows.offsets = offsets;
+    rows.first = THREAD / WARP / WARPS_RIGHT * WARP_ROWS;
+    return rows;
+}
+
+static inline struct bringing begin_tiles(struct tensors T, shape_ptr S, struct corner at)
+{
+    struct bringing b;
+    find_pieces_y(T, S, at.batch, at.column, at.columns, 0, &b.y);
+    b.next = b.fast = b.stage = 0;
+    return b;
+}
+
+static inline void clear(sum_t sum[DOWN][SMALL + RIGHT][4])
+{
+    UNROLL
+    for (int i = 0; i < DOWN; i++)
+        UNROLL for (int j = 0; j < SMALL + RIGHT; j++)
+            UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
+}
+
+#if !RESIDENT
 static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, struct corner at,
                                 SHARED_POINTER char *spans, int vectors, sum_t sum[DOWN][SMALL + RIGHT][4])
 {
     const int right = THREAD / WARP % WARPS_RIGHT * WARP_COLUMNS;
+    SHARED_POINTER int *const offsets = (SHARED_POINTER int *)(spans + SPAN_BYTES);
     SHARED_POINTER char *const tiles = spans + BEFORE_STAGES;
-    struct rows_from rows;
-    struct bringing b;
+    struct rows_from rows = first_rows(spans, offsets);
+    struct bringing b = begin_tiles(T, S, at);
     int stage = 0;
-    rows.spans = spans;
-    rows.offsets = (SHARED_POINTER const int *)(spans + SPAN_BYTES);
-    rows.first = THREAD / WARP / WARPS_RIGHT * WARP_ROWS;
-    find_pieces_y(T, S, at.batch, at.column, at.columns, 0, &b.y);
-    b.next = b.fast = b.stage = 0;
+    clear(sum);
     bring_spans(T, S, at, vectors, spans);
+    write_offsets(S, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
     NO_UNROLL
     for (int s = 0; s < STAGES - 1; s++)
         bring_tile(T, S, at, tiles, vectors, &b);
@@ -92,6 +116,7 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     }
     add_small(sum);
 }
+#endif
 
 /* The greater; a NaN stays. */
 static inline float pooled(float a, float b)
@@ -101,15 +126,15 @@ static inline float pooled(float a, float b)
 
 /* Stores the block's sums, which go through shared memory, so that threads beside each other have groups of columns
  * beside each other. */
-static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles,
+static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER sum_t *rows,
                               sum_t sum[DOWN][SMALL + RIGHT][4])
 {
-    SHARED_POINTER sum_t *const rows = (SHARED_POINTER sum_t *)tiles;
     const int warp = THREAD / WARP, lane = THREAD % WARP, column = THREAD % GROUPS * VECTOR;
     SHARED_POINTER sum_t *const mine = rows + (warp / WARPS_RIGHT * WARP_ROWS + lane / 4) * PITCH +
                                        warp % WARPS_RIGHT * WARP_COLUMNS + lane % 4 * 2;
     const struct target origin = move_target(S, move_target(S, no_target(), at.batch, 2), at.outer, 0);
-    BARRIER();
+    if (!RESIDENT)
+        BARRIER(); /* other things lie there */
     EVERY_SUM mine[(16 * i + e / 2 * 8) * PITCH + j * 8 + e % 2] = sum[i][j][e];
     BARRIER();
     NO_UNROLL
@@ -140,6 +165,52 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     }
 }
 
+#if RESIDENT
+#if STAGES <= 5
+#define SOME_UNROLL UNROLL
+#else
+#define SOME_UNROLL NO_UNROLL
+#endif
+static inline void fold_tiles(MMA_TYPE mma, struct tensors T, shape_ptr S, SHARED_POINTER char *shared, int vectors)
+{
+    const int right = THREAD / WARP % WARPS_RIGHT * WARP_COLUMNS;
+    const uint32_t tiles = (uint32_t)S->p[4], by = (uint32_t)S->p[5];
+    SHARED_POINTER int *const offsets = (SHARED_POINTER int *)(shared + 2 * SPAN_BYTES);
+    SHARED_POINTER char *const staged = shared + BEFORE_STAGES;
+    uint32_t tile = (uint32_t)BLOCK / (uint32_t)S->p[0];
+    struct corner at = corner_of(S, tile);
+    struct bringing b = begin_tiles(T, S, at);
+    int place = 0;
+    NO_UNROLL
+    for (int s = 0; s < STAGES; s++)
+        bring_tile(T, S, at, staged, vectors, &b);
+    bring_spans(T, S, at, vectors, shared);
+    COMMIT();
+    write_offsets(S, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
+    NO_UNROLL
+    for (; tile < tiles; tile += by) {
+        const struct corner next = corner_of(S, tile + by);
+        struct rows_from rows = first_rows(shared + place * SPAN_BYTES, offsets);
+        sum_t sum[DOWN][SMALL + RIGHT][4];
+        AWAIT(0);
+        BARRIER(); /* this tile's spans are there, the last one's and its sums are not read any more */
+        place = 1 - place;
+        if (tile + by < tiles)
+            bring_spans(T, S, next, vectors, shared + place * SPAN_BYTES);
+        COMMIT();
+        clear(sum);
+        SOME_UNROLL
+        for (int s = 0; s < STAGES; s++) {
+            multiply_tile(mma, rows, staged + s * STAGE_BYTES, right, sum);
+            rows.offsets += STEP / PER;
+        }
+        add_small(sum);
+        store_sums(T, S, at, (SHARED_POINTER sum_t *)(shared + ALL_BYTES), sum);
+        at = next;
+    }
+}
+#endif
+
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     LAUNCH_SHARED(struct sixteen, places, SHARED_BYTES / PIECE);
@@ -147,15 +218,18 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED_POINTER char *const shared = (SHARED_POINTER char *)places;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const struct corner at = corner_of(S);
+#if RESIDENT
+    if (b.vectors)
+        fold_tiles(mma_, T, S, shared, 1);
+    else
+        fold_tiles(mma_, T, S, shared, 0);
+#else
+    const struct corner at = corner_of(S, (uint32_t)BLOCK / (uint32_t)S->p[0]);
     sum_t sum[DOWN][SMALL + RIGHT][4];
-    UNROLL
-    for (int i = 0; i < DOWN; i++)
-        UNROLL for (int j = 0; j < SMALL + RIGHT; j++)
-            UNROLL for (int e = 0; e < 4; e++) sum[i][j][e] = 0;
     if (b.vectors)
         multiply_all(mma_, T, S, at, shared, 1, sum);
     else
         multiply_all(mma_, T, S, at, shared, 0, sum);
-    store_sums(T, S, at, shared, sum);
+    store_sums(T, S, at, (SHARED_POINTER sum_t *)shared, sum);
+#endif
 }

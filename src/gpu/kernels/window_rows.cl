@@ -18,13 +18,21 @@ static inline int span_piece(int p)
     return (p ^ (p >> EXCHANGE_SHIFT & EXCHANGE_MASK)) * PIECE;
 }
 
+#if ((TILE_DOWN - 1) * ROW_STEP + TAPS) * ((TILE_ACROSS - 1) * POSITION_PIECES + LAST_PIECES) <= 4 * THREADS
+#define SPAN_UNROLL UNROLL /* what does not change from tile to tile is then computed once */
+#else
+#define SPAN_UNROLL NO_UNROLL
+#endif
 /* Begins to copy the spans. across, down: positions that exist. vectors is a constant. */
 static inline void copy_spans(GLOBAL const bits_t *from, int64_t pitch, int down, int across, int vectors,
                               SHARED_POINTER char *to)
 {
     const int spans = (down - 1) * ROW_STEP + TAPS, pieces = (across - 1) * POSITION_PIECES + LAST_PIECES;
-    for (int p = THREAD; p < SPANS * SPAN; p += THREADS) {
-        const int r = p / SPAN, q = p % SPAN, inside = r < spans && q < pieces;
+    SPAN_UNROLL
+    for (int i = 0; i < (SPANS * SPAN + THREADS - 1) / THREADS; i++) {
+        const int p = THREAD + i * THREADS, r = p / SPAN, q = p % SPAN, inside = r < spans && q < pieces;
+        if (p >= SPANS * SPAN)
+            continue;
         GLOBAL const bits_t *const piece = from + (inside ? r * pitch + q * PER : 0);
         if (vectors)
             COPY_PIECE(to + span_piece(p), piece, inside);
