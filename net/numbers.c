@@ -7,6 +7,7 @@
 #include "../src/vocab/convert.h"
 #include "plan.h"
 
+#include <math.h>
 #include <string.h>
 
 struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer)
@@ -33,8 +34,21 @@ static void store(void *numbers, int64_t i, float value, mf_type type)
         ((float *)numbers)[i] = value;
 }
 
+/* To 11 bits, the nearest such number. */
+static float rounded(float value)
+{
+    enum { LAST = 1 << 13 };
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    if (isfinite(value))
+        bits += LAST / 2;
+    bits &= ~(uint32_t)(LAST - 1);
+    memcpy(&value, &bits, sizeof bits);
+    return value;
+}
+
 /* The network's weights [group][panel][tap][channel][filter] in the plan's shape; `to` is zero. */
-static void lay_weights(const struct layer *l, int64_t channels, const struct weight_shape *shape, void *to)
+static void lay_weights(const struct layer *l, int64_t channels, const struct weight_shape *shape, int rounds, void *to)
 {
     const int64_t taps = l->size * l->size, filters = l->c / l->groups;
     for (int64_t f = 0; f < l->c; f++) {
@@ -44,9 +58,11 @@ static void lay_weights(const struct layer *l, int64_t channels, const struct we
         const int64_t place = group * shape->panels + in_group / shape->panel;
         const int64_t column = place * taps * shape->channels * shape->panel + in_group % shape->panel;
         for (int64_t t = 0; t < taps; t++)
-            for (int64_t c = 0; c < channels; c++)
-                store(to, column + (t * shape->channels + c) * shape->panel, from[(t * channels + c) * l->panel],
+            for (int64_t c = 0; c < channels; c++) {
+                const float weight = from[(t * channels + c) * l->panel];
+                store(to, column + (t * shape->channels + c) * shape->panel, rounds ? rounded(weight) : weight,
                       shape->type);
+            }
     }
 }
 
@@ -60,7 +76,7 @@ static mf_status copy_weights(mf_net_plan *plan, int layer, void **there)
     void *weights = mf_calloc((size_t)bytes);
     if (!weights)
         return MF_ERROR_MEMORY;
-    lay_weights(l, mf_plane(plan, l->source[0])->c / l->groups, &shape, weights);
+    lay_weights(l, mf_plane(plan, l->source[0])->c / l->groups, &shape, plan->rounds, weights);
     mf_status status = mf_memory_write(plan->device, *there, 0, weights, bytes);
     mf_free(weights);
     return status;

@@ -99,6 +99,7 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->precision = o.precision;
     plan->direct = o.direct;
     plan->keep = o.keep;
+    plan->rounds = o.precision == MF_NET_TF32 && mf_device_kind(device) == kDLCUDA && !(net->flags & MF_NET_UNFUSED);
     plan->shares = !o.keep && mf_device_kind(device) == kDLCPU;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
     mf_status status = make(plan);

@@ -16,6 +16,7 @@ struct plane {
     int64_t image;  /* from picture to picture */
     void *memory;   /* null where the output is not in memory */
     int owns;       /* 0: it is another layer's */
+    int result;     /* detections are made of it, or only the caller reads it */
     int used_again; /* others have the memory when nobody reads it any more */
 };
 
@@ -64,7 +65,7 @@ struct step {
     mf_plan *fold;
     int input_count;
     struct view in[STEP_INPUTS], out;
-    int64_t pool[3]; /* of mf_plan_create_pooled, where the fold makes the pool too */
+    int64_t pool[3];            /* of mf_plan_create_pooled, where the fold makes the pool too */
     const struct plane *begins; /* the plane that this step is the first to write, or null */
     struct blas_step *blas;
     struct winograd_step *winograd;
@@ -85,10 +86,11 @@ struct mf_net_plan {
     int64_t batch;
     mf_options options;
     mf_net_precision precision;
+    int rounds;               /* planes and weights, f32, are of 11 bits, but for results */
     int direct, keep, shares; /* shares: planes have memory that is others' too, before and after */
-    char *winograd, *pooled; /* by layer: whether it is by Winograd's algorithm; is only in memory as its pool */
-    struct plane *planes;    /* of layer l at l + 1 */
-    void *arena;             /* the memory of all of them, unless they are kept */
+    char *winograd, *pooled;  /* by layer: whether it is by Winograd's algorithm; is only in memory as its pool */
+    struct plane *planes;     /* of layer l at l + 1 */
+    void *arena;              /* the memory of all of them, unless they are kept */
     struct numbers *numbers;
     struct step *step;
     int step_count, step_room;
@@ -164,6 +166,11 @@ mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, 
 mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to);
 mf_status mf_step_pool_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to);
 /* The expression of an activation of `inner`. */
+/* Room for an expression. */
+enum { MF_STEP_TEXT = 48 };
+/* Makes of an expression whose values go to the plane one whose values have as many bits as the plan wants there; size:
+ * 4 MF_STEP_TEXT at least. */
+void mf_rounded_text(const mf_net_plan *plan, const struct plane *plane, char *text, size_t size);
 void mf_activation_text(enum activation activation, const char *inner, char *text, size_t size);
 
 /* ---- blas.c: convolutions as products of matrices ---- */

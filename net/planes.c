@@ -77,8 +77,10 @@ static void choose_types(mf_net_plan *plan)
     for (int l = -1; l < net->layer_count; l++)
         mf_plane(plan, l)->type = plan->precision == MF_NET_F16 ? MF_F16 : MF_F32;
     for (int l = -1; l < net->layer_count; l++)
-        if (is_result(net, l))
+        if (is_result(net, l)) {
             mf_plane(plan, owner_of(net, l))->type = MF_F32;
+            mf_plane(plan, owner_of(net, l))->result = 1;
+        }
 }
 
 /* ---- a plane's shape ---- */

@@ -3,6 +3,7 @@
 
 #include "../src/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -110,8 +111,10 @@ static mf_status make_form(mf_net_plan *plan, struct input_form *form, const str
     form->type = input->tensor.dtype;
     memcpy(form->stride, input->stride, sizeof form->stride);
     mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
-    return mf_plan_create(plan->device, "nhwc->nhwc", form->type.code == kDLUInt ? "f32(a)/255" : "a", &input->tensor,
-                          &to.tensor, &plan->options, &form->fold);
+    char text[4 * MF_STEP_TEXT];
+    snprintf(text, sizeof text, "%s", form->type.code == kDLUInt ? "f32(a)/255" : "a");
+    mf_rounded_text(plan, mf_plane(plan, -1), text, sizeof text);
+    return mf_plan_create(plan->device, "nhwc->nhwc", text, &input->tensor, &to.tensor, &plan->options, &form->fold);
 }
 
 /* The fold for such pictures, which is made where it is not there. */

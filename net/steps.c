@@ -20,15 +20,15 @@ static mf_status plan_fold(mf_net_plan *plan, struct step *step, const char *mod
     for (int i = 0; i < step->input_count; i++)
         in[i] = step->in[i].tensor;
     if (step->pool[0])
-        return mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool,
-                                     plan->precision == MF_NET_TF32, &step->fold);
+        return mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool, plan->rounds,
+                                     &step->fold);
     return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold);
 }
 
 mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
 {
     mf_options rounded = plan->options;
-    rounded.solver = "product:tf32";
+    rounded.solver = plan->rounds ? "product:rounded" : "product:tf32";
     mf_status status = MF_ERROR_UNSUPPORTED;
     if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV &&
         mf_device_kind(plan->device) == kDLCUDA)
@@ -43,6 +43,17 @@ void mf_activation_text(enum activation activation, const char *inner, char *tex
     static const char *const form[ACTIVATIONS] = {"%s", "leaky(%s)", "relu(%s)", "sigmoid(%s)", "tanh(%s)"};
     const char *before = form[activation], *hole = strstr(before, "%s");
     snprintf(text, size, "%.*s%s%s", (int)(hole - before), before, inner, hole + 2);
+}
+
+/* C v - (C v - v) with C = 2^13 + 1 is the number of 11 bits next to v, for |v| < 2^114 (Dekker, A floating-point
+ * technique for extending the available precision, 1971, section 5). */
+void mf_rounded_text(const mf_net_plan *plan, const struct plane *plane, char *text, size_t size)
+{
+    char whole[MF_STEP_TEXT];
+    if (!plan->rounds || plane->result)
+        return;
+    snprintf(whole, sizeof whole, "%.*s", MF_STEP_TEXT - 1, text);
+    snprintf(text, size, "(%s)*8193-((%s)*8193-(%s))", whole, whole, whole);
 }
 
 /* Either the fold, or the same as loops. */
@@ -106,7 +117,7 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
     const int fused = !(plan->net->flags & MF_NET_UNFUSED);
     const struct weight_shape shape = mf_weight_shape(plan, step->layer);
     const int64_t in = shape.channels, taps = l->size * l->size, p = shape.panel, o = l->groups * shape.panels;
-    char h[48], w[48], modes[160], expression[48];
+    char h[48], w[48], modes[160], expression[4 * MF_STEP_TEXT];
     window_text(h, sizeof h, l, 'h', 'i', 0);
     window_text(w, sizeof w, l, 'w', 'j', 0);
     /* a group's filters are one panel where there are several groups */
@@ -119,6 +130,7 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
     step->input_count = fused ? 3 : 2;
     snprintf(modes, sizeof modes, "n%s%s%cc,oijcp%s->nhwop", h, w, l->groups > 1 ? 'o' : 'g', fused ? ",op" : "");
     mf_activation_text(l->activation, "sum(a*b)+c", expression, sizeof expression);
+    mf_rounded_text(plan, to, expression, sizeof expression);
     return finish_step(plan, step, modes, fused ? expression : "sum(a*b)");
 }
 
@@ -205,12 +217,13 @@ static mf_status add_shortcut(mf_net_plan *plan, int layer)
 {
     const struct layer *l = &plan->net->layer[layer];
     struct step *step = mf_step_add(plan, layer, STEP_SHORTCUT);
-    char text[32];
+    char text[4 * MF_STEP_TEXT];
     mf_view_plane(&step->in[0], plan, mf_plane(plan, l->source[0]), 0);
     mf_view_plane(&step->in[1], plan, mf_plane(plan, l->source[1]), 0);
     mf_view_plane(&step->out, plan, mf_plane(plan, layer), 0);
     step->input_count = 2;
     mf_activation_text(l->activation, "a+b", text, sizeof text);
+    mf_rounded_text(plan, mf_plane(plan, layer), text, sizeof text);
     return finish_step(plan, step, "nhwc,nhwc->nhwc", text);
 }
 

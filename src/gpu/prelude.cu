@@ -71,12 +71,13 @@ static inline uint32_t store_pair_bf16(float low, float high)
 }
 #endif
 
-/* Waits until all that the kernels before this one in its stream have written is there, and lets the next one's blocks
- * come, which wait here too (PTX manual, griddepcontrol). */
+/* Waits until all that the kernels before this one in its stream have written is there (PTX manual, griddepcontrol). The
+ * next kernel's blocks come when this one's are through: where they came earlier they lay unevenly over the
+ * multiprocessors, and networks took longer (seen on an H200). */
 static inline void follow_stream(void)
 {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;\n\tgriddepcontrol.launch_dependents;" ::: "memory");
+    asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 

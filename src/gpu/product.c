@@ -6,10 +6,10 @@
 #include "texts.h"
 
 const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES] = {
-    {128, 128, 2, 2, 4, 2, 1}, {64, 64, 2, 2, 7, 4, 1},  {128, 32, 4, 1, 6, 4, 1}, {128, 16, 4, 1, 6, 4, 1},
-    {32, 64, 1, 2, 8, 4, 1},   {64, 32, 2, 1, 8, 4, 1},  {32, 32, 1, 1, 8, 8, 1},  {192, 64, 4, 2, 5, 1, 3},
-    {64, 64, 2, 2, 7, 3, 3},   {128, 32, 4, 1, 6, 3, 3}, {128, 16, 4, 1, 6, 3, 3}, {32, 64, 1, 2, 8, 4, 3},
-    {64, 32, 2, 1, 8, 4, 3},   {32, 32, 1, 1, 8, 8, 3},
+    {128, 128, 2, 2, 4, 2, 1}, {192, 128, 4, 2, 5, 1, 1}, {192, 64, 4, 2, 6, 2, 1}, {64, 64, 2, 2, 7, 4, 1},
+    {128, 32, 4, 1, 6, 4, 1},  {128, 16, 4, 1, 6, 4, 1},  {32, 64, 1, 2, 8, 4, 1},  {64, 32, 2, 1, 8, 4, 1},
+    {32, 32, 1, 1, 8, 8, 1},   {192, 64, 4, 2, 5, 1, 3},  {64, 64, 2, 2, 7, 3, 3},  {128, 32, 4, 1, 6, 3, 3},
+    {128, 16, 4, 1, 6, 3, 3},  {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},  {32, 32, 1, 1, 8, 8, 3},
 };
 
 static const struct product_type types[] = {
@@ -94,8 +94,9 @@ int mf_gpu_products_read_form(const char *text, const struct product *product, s
     int number[3] = {0, 0, 0};
     const int is_f32 = product->type->type == DT_f32;
     int known = !text || mf_gpu_read_form(text, name, number);
-    const int tf32 = !strcmp(name, "tf32");
-    *form = (struct product_form){.products = is_f32 && !tf32 ? 3 : 1, .cluster = 1, .number = number[2]};
+    const int rounded = !strcmp(name, "rounded"), tf32 = rounded || !strcmp(name, "tf32");
+    *form = (struct product_form){
+        .products = is_f32 && !tf32 ? 3 : 1, .cluster = 1, .rounds = !rounded, .number = number[2]};
     for (int t = 0; t < PRODUCT_TILES && number[0]; t++) {
         const struct product_tile *tile = &mf_gpu_products_tiles[t];
         if (tile->rows == number[0] && tile->columns == number[1] && tile->products == form->products)
@@ -196,14 +197,14 @@ void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, 
     const int x = slots.of[p->operand[0]], y = slots.of[p->operand[1]];
     mf_text_add(&choice->macros,
                 "#define ROWS %d\n#define COLUMNS %d\n#define WARPS_DOWN %d\n#define WARPS_RIGHT %d\n"
-                "#define CLUSTER %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n"
+                "#define CLUSTER %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define ROUNDS %d\n"
                 "#define IN_TREE 0\n#define EVEN_STEPS %d\n#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
                 "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
                 "#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
                 "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
                 tile->rows, tile->columns, tile->down, tile->right, form->cluster, form->stages, item, form->products,
-                has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p), last_column_loop(p), x, y, x, y,
-                p->type->instruction, p->type->emulated, 8 * item);
+                form->rounds, has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p),
+                last_column_loop(p), x, y, x, y, p->type->instruction, p->type->emulated, 8 * item);
     mf_emit_loops(&p->contraction.loops, &choice->functions);
     mf_text_append(&choice->functions, mf_text_terms_cl);
     mf_text_append(&choice->functions, is_cuda ? mf_text_tensor_mma_cu : mf_text_tensor_mma_cl);
@@ -216,5 +217,6 @@ const char *mf_gpu_products_precision(const struct product *p, const struct prod
 {
     return p->type->type != DT_f32 ? mf_dtypes[p->type->type].name
            : form->products == 3   ? "f32 as three products of 11 bits"
-                                   : "f32 rounded to 11 bits";
+           : form->rounds          ? "f32 rounded to 11 bits"
+                                   : "f32 of 11 bits";
 }

@@ -20,7 +20,7 @@ enum {
 struct product_tile {
     int rows, columns, down, right, stages, beside, products;
 };
-enum { PRODUCT_TILES = 14 };
+enum { PRODUCT_TILES = 16 };
 extern const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES];
 
 /* An element type: the instruction's shape and types, and how a word's element becomes a float where it is emulated. */
@@ -42,6 +42,7 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product);
 /* What a solver is asked for: FORM[:ROWS[:COLUMNS[:NUMBER]]]. tile: null for the solver's own choice. */
 struct product_form {
     int products, stages, cluster;
+    int rounds; /* f32 to 11 bits; else it comes so */
     const struct product_tile *tile;
     int64_t number;
 };

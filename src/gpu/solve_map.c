@@ -36,16 +36,18 @@ static void map_form(const struct problem *problem, int item, struct gpu_choice 
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { THREADS = 256, UNITS = 4 };
+    enum { THREADS = 256, UNITS = 4, FULL = 8 /* blocks of a multiprocessor */ };
     const struct problem *problem = &plan->problem;
     struct gpu_choice choice = {.kernel = mf_text_map_cl, .threads = THREADS};
     const int item = mf_gpu_widest_outside(problem);
     map_form(problem, item, &choice);
-    int64_t unit = (int64_t)THREADS * choice.vector * UNITS;
-    choice.blocks = (problem->kept_total + unit - 1) / unit;
-    mf_text_add(&choice.macros, "#define UNITS %d\n", UNITS);
+    const int64_t block = (int64_t)THREADS * choice.vector;
+    const int64_t most = block * FULL * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+    const int units = mf_clamp((problem->kept_total + most - 1) / most, 1, UNITS); /* few outputs: one each */
+    choice.blocks = (problem->kept_total + block * units - 1) / (block * units);
+    mf_text_add(&choice.macros, "#define UNITS %d\n", units);
     snprintf(choice.text, sizeof choice.text, "vectors of %d outputs%s, %d a thread", choice.vector,
-             choice.flat ? " across rows" : "", UNITS);
+             choice.flat ? " across rows" : "", units);
     return mf_gpu_make(plan, &choice);
 }
 

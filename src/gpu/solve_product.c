@@ -5,6 +5,7 @@
  *   full   f32 as sums of two numbers of 11 bits: about f32's precision (docs/numerics.md, section 15); the form of
  *          16-bit floats too, whose products are exact
  *   tf32   f32 rounded to 11 bits
+ *   rounded  f32 that has 11 bits: others are ignored, and a NaN that has only those is taken as an infinity
  *
  * ROWS x COLUMNS of a block and PARTS of the terms: 0 for the solver's own choice. */
 #include <stdio.h>
@@ -31,7 +32,7 @@ int mf_gpu_product_pays(const struct mf_plan *plan)
 /* Parts that are a cluster add their sums in shared memory. */
 static int joins_in_cluster(int64_t parts, const struct gpu_limits *limits)
 {
-    enum { MOST = 4, CLUSTERS_FROM = 90 }; /* 8 do not fill a device whose groups of multiprocessors are uneven */
+    enum { MOST = 8, CLUSTERS_FROM = 90 };
     return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 && parts <= MOST;
 }
 
@@ -118,8 +119,8 @@ static mf_status read_form(const char *text, const struct product *product, stru
     if (mf_gpu_products_read_form(text, product, form) && form->number <= MOST_PARTS)
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
-                   "solver product has no form \"%.40s\" for %s; a form is full, or tf32 for f32, then perhaps "
-                   ":ROWS:COLUMNS:PARTS, of blocks that are 128 x 128 (not f32), 192 (f32) x 64, 64 or "
+                   "solver product has no form \"%.40s\" for %s; a form is full, or tf32 or rounded for f32, then "
+                   "perhaps :ROWS:COLUMNS:PARTS, of blocks that are 192 or 128 x 128 (not full f32), 192, 64 or "
                    "32 x 64, 128, 64 or 32 x 32, or 128 x 16, and at most %d parts",
                    text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
 }

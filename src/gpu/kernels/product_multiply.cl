@@ -6,7 +6,7 @@
  * xh yh + (xh yl + xl yh), what is left out is below 2^-22 of it. As the instruction truncates its sums, those of the
  * great products of a tile are rounded to nearest into the block's. Sums of the small ones stay apart to the end: where
  * the great one is not finite they do not count (inf 0 would be one of them). Else ONE product of factors rounded to 11
- * bits. */
+ * bits (ROUNDS; else they have no more). */
 /* Half of the last place is added to x, by its exponent alone; the bits behind the 11 are the instruction's to ignore. A
  * NaN becomes the one that addition gives, which has its bits in front. */
 static inline uint32_t nearest_11_bits(uint32_t x)
@@ -94,7 +94,7 @@ static inline void take_words(struct rows_from rows, SHARED_POINTER const char *
     UNROLL
     for (int j = 0; j < RIGHT / 2; j++)
         take_y(columns, right + 16 * j, depth, 0, w->y[j]);
-#if ITEM == 4
+#if ITEM == 4 && ROUNDS
     UNROLL
     for (int e = 0; e < 4; e++) {
         UNROLL for (int i = 0; i < DOWN; i++) w->x[i][e] = nearest_11_bits(w->x[i][e]);

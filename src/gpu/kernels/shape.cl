@@ -15,7 +15,7 @@ struct bases {
 };
 
 /* A kernel begins by asking for its shape, and touches no memory before that: kernels whose launch says so (gpu_launch)
- * are there already while the one before them ends. */
+ * may be there already when the one before them ends. */
 #if SHAPE_IN_MEMORY
 typedef GLOBAL const struct shape *shape_ptr;
 #define SHAPE_PARAMETER GLOBAL const struct shape *shape_
