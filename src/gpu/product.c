@@ -6,10 +6,10 @@
 #include "texts.h"
 
 const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES] = {
-    {128, 128, 2, 2, 4, 2, 1}, {192, 128, 4, 2, 5, 1, 1}, {192, 64, 4, 2, 6, 2, 1}, {64, 64, 2, 2, 7, 4, 1},
-    {128, 32, 4, 1, 6, 4, 1},  {128, 16, 4, 1, 6, 4, 1},  {32, 64, 1, 2, 8, 4, 1},  {64, 32, 2, 1, 8, 4, 1},
-    {32, 32, 1, 1, 8, 8, 1},   {192, 64, 4, 2, 5, 1, 3},  {64, 64, 2, 2, 7, 3, 3},  {128, 32, 4, 1, 6, 3, 3},
-    {128, 16, 4, 1, 6, 3, 3},  {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},  {32, 32, 1, 1, 8, 8, 3},
+    {128, 128, 2, 2, 4, 2, 1}, {192, 64, 4, 2, 6, 2, 1}, {64, 64, 2, 2, 7, 4, 1},  {128, 32, 4, 1, 6, 4, 1},
+    {128, 16, 4, 1, 6, 4, 1},  {32, 64, 1, 2, 8, 4, 1},  {64, 32, 2, 1, 8, 4, 1},  {32, 32, 1, 1, 8, 8, 1},
+    {192, 64, 4, 2, 5, 1, 3},  {64, 64, 2, 2, 7, 3, 3},  {128, 32, 4, 1, 6, 3, 3}, {128, 16, 4, 1, 6, 3, 3},
+    {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},  {32, 32, 1, 1, 8, 8, 3},
 };
 
 static const struct product_type types[] = {
@@ -125,29 +125,6 @@ int64_t mf_gpu_products_steps(const struct problem *problem, const struct produc
 int64_t mf_gpu_products_sums(const struct product_tile *tile)
 {
     return (int64_t)tile->rows * (tile->columns + 8) * (int64_t)sizeof(float);
-}
-
-static double greatest(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-/* A step by its products, by what warps read from shared memory and copies bring there, or by what the cache brings to
- * all; or one block's steps after each other. (Fitted to 45 times of tiles and parts of solver product, which it gives
- * within 13 %.) */
-double mf_gpu_products_cost(const struct product_tile *tile, const struct product_work *work)
-{
-    const double products = 1294, shared_bytes = 198, cache_bytes = 11539, fill = 3617; /* a nanosecond */
-    const double outputs = (double)tile->rows * tile->columns, steps = (double)work->steps;
-    const int64_t each = (work->blocks + work->multiprocessors - 1) / work->multiprocessors;
-    const int64_t room = work->room * work->multiprocessors, waves = (work->blocks + room - 1) / room;
-    const double multiply = outputs * TILE_TERM_BYTES / 2 * tile->products / products;
-    const double reads = TILE_TERM_BYTES * (double)(tile->rows * tile->right + tile->columns * tile->down);
-    const double read = (reads + work->bytes) / shared_bytes;
-    const double bring = work->bytes * (double)work->multiprocessors / cache_bytes;
-    const double busy = (double)each * steps * (greatest(multiply, greatest(read, bring)) + 15) + fill;
-    const double waits = (double)waves * (steps * (85 + 1.05 * multiply) + fill);
-    return greatest(busy, waits);
 }
 
 /* ---- texts ---- */

@@ -20,7 +20,7 @@ enum {
 struct product_tile {
     int rows, columns, down, right, stages, beside, products;
 };
-enum { PRODUCT_TILES = 16 };
+enum { PRODUCT_TILES = 15 };
 extern const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES];
 
 /* An element type: the instruction's shape and types, and how a word's element becomes a float where it is emulated. */
@@ -56,16 +56,7 @@ int64_t mf_gpu_products_steps(const struct problem *problem, const struct produc
 /* Bytes of shared memory for a block's sums. */
 int64_t mf_gpu_products_sums(const struct product_tile *tile);
 
-/* A launch: blocks, how many a multiprocessor takes at once, the multiprocessors, and tiles of terms and bytes that are
- * copied for one. */
-struct product_work {
-    int64_t blocks, room, multiprocessors, steps;
-    double bytes;
-};
-/* Nanoseconds that it takes on an H200, about. */
-double mf_gpu_products_cost(const struct product_tile *tile, const struct product_work *work);
-
-/* The same of solver product's best form with so many products of factors. */
+/* Nanoseconds that solver product's best form with so many products of factors takes on an H200, about. */
 double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *product, int products);
 
 /* Adds what both kernels have: #define lines, and the texts up to struct rows_from. sides: of which factors tiles are
