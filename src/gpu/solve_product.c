@@ -31,10 +31,11 @@ int mf_gpu_product_pays(const struct mf_plan *plan)
 /* ---- forms ---- */
 
 /* Parts that are a cluster add their sums in shared memory. */
-static int joins_in_cluster(int64_t parts, const struct gpu_limits *limits)
+static int joins_in_cluster(int64_t parts, int products, const struct gpu_limits *limits)
 {
     enum { MOST = 8, CLUSTERS_FROM = 90 };
-    return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 && parts <= MOST;
+    return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 &&
+           parts <= (products == 1 ? MOST : MOST / 2);
 }
 
 static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct product_tile *tile)
@@ -62,44 +63,54 @@ static double greatest(double a, double b)
     return a > b ? a : b;
 }
 
-/* Blocks after each other: where they are many, those that are done early make room. */
-static double rounds(double blocks)
+/* What an H200 does in a nanosecond, and nanoseconds: of a block's beginning and end, of a step, of joining parts. Of
+ * one product of factors fitted to 273 times of tiles and parts, of which it gives two in three within 11 %, of three
+ * products to 45, within 13 %. */
+static const struct product_rates {
+    double products, shared_bytes, cache_bytes, read_again, begin, latency, in_cluster, in_workspace;
+    double step, used_by_4, used_by_8; /* the part of the multiprocessors that get a block: clusters leave gaps */
+    double many;                       /* blocks after each other, of which those that are done early make room */
+} single = {1312, 170, 8780, 200, 4600, 155, 0, 8400, 0, 0.905, 0.78, 4},
+  triple = {1294, 198, 11539, 100, 3617, 85, 447, 6012, 15, 0.875, 0.6, HUGE_VAL};
+
+static double rounds(const struct product_rates *rates, double blocks)
 {
-    enum { MANY = 2 };
-    const double later = 0.25;
-    return blocks <= MANY ? ceil(blocks) : blocks + later;
+    return blocks <= rates->many ? ceil(blocks) : blocks + 0.25;
 }
 
-/* The part of the multiprocessors that get a block at a time: clusters leave gaps, as groups of multiprocessors are no
- * multiples of them. */
-static double used_part(int64_t parts, const struct gpu_limits *limits)
+static double used_part(const struct product_rates *rates, int64_t parts, const struct gpu_limits *limits)
 {
-    if (!joins_in_cluster(parts, limits))
+    if (!joins_in_cluster(parts, rates == &single ? 1 : 3, limits))
         return 1;
-    return parts <= 4 ? 0.905 : 0.905 - 0.031 * (double)(parts - 4);
+    return parts <= 4 ? rates->used_by_4
+                      : rates->used_by_4 + (rates->used_by_8 - rates->used_by_4) * (double)(parts - 4) / 4;
 }
 
-/* Nanoseconds that a tile in so many parts takes on an H200, about: a step by its products, by what warps read from
- * shared memory and copies bring there, or by what the cache brings to all; one block's steps after each other; then
- * joining the parts. (Fitted to 273 times of tiles and parts, of which it gives two in three within 11 %.) */
+/* Nanoseconds that a tile in so many parts takes, about: a step by its products, by what warps read from shared memory
+ * and copies bring there, or by what the cache brings to all; one block's steps after each other; joining the parts. */
 static double cost_of(const struct problem *problem, const struct product *p, const struct product_tile *tile,
                       int64_t parts, const struct gpu_limits *limits)
 {
-    const double products = 1312, shared_bytes = 170, cache_bytes = 8780, memory_bytes = 4000; /* a nanosecond */
-    const double begin = 4600, in_workspace = 8400, read_again = 200;
+    const struct product_rates *rates = tile->products == 1 ? &single : &triple;
     const int many_warps = tile->down * tile->right > 4 && p->type->type == DT_f32 && tile->products == 1;
-    const double latency = many_warps ? 78 : 155, used = used_part(parts, limits) * limits->multiprocessors;
+    const double memory_bytes = 4000, latency = many_warps ? rates->latency / 2 : rates->latency;
+    const double used = used_part(rates, parts, limits) * limits->multiprocessors;
     const int64_t blocks = blocks_of(problem, p, tile) * parts;
     const double steps = (double)((mf_gpu_products_steps(problem, p) + parts - 1) / parts);
-    const double each = rounds((double)blocks / used), waves = rounds((double)blocks / (used * (double)room_for(tile)));
+    const double each = rounds(rates, (double)blocks / used),
+                 waves = rounds(rates, (double)blocks / (used * (double)room_for(tile)));
     const double outputs = (double)tile->rows * tile->columns, bytes = (tile->rows + tile->columns) * TILE_TERM_BYTES;
-    const double multiply = outputs * TILE_TERM_BYTES / 2 * tile->products / products;
+    const double multiply = outputs * TILE_TERM_BYTES / 2 * tile->products / rates->products;
     const double reads = TILE_TERM_BYTES * (double)(tile->rows * tile->right + tile->columns * tile->down);
-    const double step = greatest(
-        multiply, greatest((reads + bytes) / shared_bytes, bytes * (double)limits->multiprocessors / cache_bytes));
-    const double sums = (double)blocks * outputs * 8 / memory_bytes + outputs * 4 * (double)parts / read_again;
-    return greatest(each * steps * step + begin, waves * (steps * (latency + 1.05 * multiply) + begin)) +
-           (parts == 1 || joins_in_cluster(parts, limits) ? 0 : in_workspace + sums);
+    const double step = greatest(multiply, greatest((reads + bytes) / rates->shared_bytes,
+                                                    bytes * (double)limits->multiprocessors / rates->cache_bytes));
+    const double busy = each * steps * (step + rates->step),
+                 waits = waves * (steps * (latency + 1.05 * multiply) + rates->begin);
+    const double sums = (double)blocks * outputs * 8 / memory_bytes + outputs * 4 * (double)parts / rates->read_again;
+    return greatest(busy + rates->begin, waits) + (parts == 1 ? 0
+                                                   : joins_in_cluster(parts, tile->products, limits)
+                                                       ? rates->in_cluster
+                                                       : rates->in_workspace + sums);
 }
 
 /* Whether a tile is not worth a look: a thread has outputs for all its registers, and needs some to read elements one
@@ -181,7 +192,7 @@ static void place_parts(const struct problem *problem, const struct product *p, 
     const int64_t sums = blocks * parts * tile->rows * tile->columns * floats;
     const int64_t stages = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES * form->stages;
     form->number = parts;
-    form->cluster = joins_in_cluster(parts, limits) ? (int)parts : 1;
+    form->cluster = joins_in_cluster(parts, tile->products, limits) ? (int)parts : 1;
     choice->shared = mf_gpu_products_sums(tile) > stages ? mf_gpu_products_sums(tile) : stages;
     choice->own[0] = (p->rows + tile->rows - 1) / tile->rows;
     choice->own[1] = (p->columns + tile->columns - 1) / tile->columns;
