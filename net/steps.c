@@ -20,8 +20,8 @@ static mf_status plan_fold(mf_net_plan *plan, struct step *step, const char *mod
     for (int i = 0; i < step->input_count; i++)
         in[i] = step->in[i].tensor;
     if (step->pool[0])
-        return mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool, plan->rounds,
-                                     &step->fold);
+        return mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool,
+                                     plan->rounds ? "window:rounded" : "window", &step->fold);
     return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold);
 }
 

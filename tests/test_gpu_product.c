@@ -4,9 +4,8 @@
  */
 #include <math.h>
 
-#include "gpu_test.h"
+#include "gpu_line.h"
 #include "lists.h"
-#include "problem.h"
 
 /* What a sanitizer looks at is the same for all lines, and PoCL's compiler takes minutes under one. */
 #if defined __SANITIZE_ADDRESS__
@@ -21,28 +20,7 @@ enum { EVERY = 1 };
 enum { EVERY = 1 };
 #endif
 
-static mf_device *device, *reference;
-
-/* Runs the line by its solver there and by the reference. Nonzero: it ran, and memory is to be freed. */
-static int run(const char *text, const char *solver, struct problem_line *line, struct problem_memory *memory)
-{
-    char error[512] = "";
-    int failed =
-        problem_parse(text, line, error, sizeof error) || problem_complete(reference, line, error, sizeof error);
-    if (!CHECK_MSG(!failed, "%s: %s", text, error) ||
-        !CHECK(!problem_memory_make(line, 1, memory, error, sizeof error)))
-        return 0;
-    CHECK(problem_run(reference, line, memory, "reference", 0, 0) == MF_OK);
-    problem_memory_expect(memory);
-    problem_memory_reset(memory);
-    const mf_status status = problem_run_on_device(device, line, memory, solver, 0);
-    if (status == MF_ERROR_UNSUPPORTED && strstr(mf_error(), "too few for these blocks"))
-        check_skip(solver, mf_error());
-    else if (CHECK_MSG(status == MF_OK, "%s, %s: %s", solver, text, mf_error()))
-        return 1;
-    problem_memory_free(memory);
-    return 0;
-}
+static struct gpu_line on = {.excuse = "too few for these blocks"};
 
 /* Convolutions whose terms come in whole tiles and do not, channels that are pieces and are not, factors along terms
  * and along positions, batches, outputs by columns and by rows, a finish part with an operand of its own, two outputs.
@@ -68,17 +46,6 @@ static const char *const lines[] = {
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
-static void check_line(const char *text, const char *solver)
-{
-    static struct problem_line line;
-    struct problem_memory memory;
-    struct problem_difference difference;
-    if (!run(text, solver, &line, &memory))
-        return;
-    CHECK_MSG(!problem_compare(&line, &memory, &difference), "%s, %s: other bits", solver, text);
-    problem_memory_free(&memory);
-}
-
 /* The library's own tiles, and another tile for every line, in one part or several: clusters, and more than a cluster
  * takes. All tiles come. */
 static void check_exact(void)
@@ -91,8 +58,8 @@ static void check_exact(void)
         const int single = strstr(lines[l], "a=f32") != NULL, tf32 = single && l % 2;
         const char *tile = (single && !tf32 ? singles : halves)[l % 7];
         snprintf(solver, sizeof solver, "product:%s:%s:%d", tf32 ? "tf32" : "full", tile, parts[l % 5]);
-        check_line(lines[l], "product");
-        check_line(lines[l], solver);
+        gpu_line_check(&on, lines[l], "product");
+        gpu_line_check(&on, lines[l], solver);
     }
 }
 
@@ -130,7 +97,7 @@ static void check_near(void)
     static struct problem_line line;
     struct problem_memory memory;
     for (size_t t = 0; t < sizeof tests / sizeof *tests; t++)
-        if (run(text, tests[t].solver, &line, &memory)) {
+        if (gpu_line_run(&on, text, tests[t].solver, &line, &memory)) {
             const double d = difference_of(&line, &memory, 1600);
             CHECK_MSG(d <= tests[t].bound && (t < 2 || d > 1e-5), "%s differs by %g, and %g is allowed",
                       tests[t].solver, d, tests[t].bound);
@@ -156,15 +123,15 @@ static void check_special(const char *solver, uint32_t bits)
     int good = 1;
     DLTensor tensor[3];
     for (int k = 0; k < 3; k++) {
-        good &= mf_memory_create(device, bytes, &there[k]) == MF_OK;
+        good &= mf_memory_create(on.device, bytes, &there[k]) == MF_OK;
         tensor[k] = mf_tensor(there[k], MF_F32, 2, shape);
-        tensor[k].device.device_type = (DLDeviceType)mf_device_kind(device);
+        tensor[k].device.device_type = (DLDeviceType)mf_device_kind(on.device);
     }
-    good &= mf_memory_write(device, there[0], 0, a, bytes) == MF_OK &&
-            mf_memory_write(device, there[1], 0, b, bytes) == MF_OK;
-    good &= mf_plan_create(device, "ik,kj->ij", "sum(a*b)", tensor, &tensor[2], &options, &plan) == MF_OK;
+    good &= mf_memory_write(on.device, there[0], 0, a, bytes) == MF_OK &&
+            mf_memory_write(on.device, there[1], 0, b, bytes) == MF_OK;
+    good &= mf_plan_create(on.device, "ik,kj->ij", "sum(a*b)", tensor, &tensor[2], &options, &plan) == MF_OK;
     good &= plan && mf_plan_execute_tensors(plan, tensor, &tensor[2], NULL) == MF_OK &&
-            mf_memory_read(device, there[2], 0, out, bytes) == MF_OK;
+            mf_memory_read(on.device, there[2], 0, out, bytes) == MF_OK;
     if (CHECK_MSG(good, "%s", mf_error()))
         for (int i = 0; i < N; i++)
             for (int j = 0; j < N; j++) {
@@ -174,12 +141,12 @@ static void check_special(const char *solver, uint32_t bits)
             }
     mf_plan_destroy(plan);
     for (int k = 0; k < 3; k++)
-        mf_memory_destroy(device, there[k]);
+        mf_memory_destroy(on.device, there[k]);
 }
 
 /* ---- plans ---- */
 
-static mf_status plan_of(mf_device *on, const char *expression, const char *solver, const char *type, int64_t n,
+static mf_status plan_of(mf_device *there, const char *expression, const char *solver, const char *type, int64_t n,
                          uint32_t flags, char *text, size_t size)
 {
     const int64_t shape[2] = {n, n};
@@ -189,25 +156,25 @@ static mf_status plan_of(mf_device *on, const char *expression, const char *solv
     for (int k = 0; k < 2; k++) {
         in[k] = mf_tensor(NULL, MF_F32, 2, shape);
         list_type_named(type, &in[k].dtype);
-        in[k].device.device_type = (DLDeviceType)mf_device_kind(on);
+        in[k].device.device_type = (DLDeviceType)mf_device_kind(there);
     }
     out.device.device_type = in[0].device.device_type;
-    mf_status status = mf_plan_create(on, "ik,kj->ij", expression, in, &out, &options, &made);
+    mf_status status = mf_plan_create(there, "ik,kj->ij", expression, in, &out, &options, &made);
     snprintf(text, size, "%s", status == MF_OK ? mf_plan_describe(made) : mf_error());
     mf_plan_destroy(made);
     return status;
 }
 
-static mf_status plan(mf_device *on, const char *solver, const char *type, int64_t n, uint32_t flags, char *text,
+static mf_status plan(mf_device *there, const char *solver, const char *type, int64_t n, uint32_t flags, char *text,
                       size_t size)
 {
-    return plan_of(on, "sum(a*b)", solver, type, n, flags, text, size);
+    return plan_of(there, "sum(a*b)", solver, type, n, flags, text, size);
 }
 
-static void check_kernel(mf_device *on, const char *solver, const char *type)
+static void check_kernel(mf_device *there, const char *solver, const char *type)
 {
     char text[2048];
-    if (CHECK_MSG(plan(on, solver, type, 4096, 0, text, sizeof text) == MF_OK, "%s of %s: %s", solver, type, text))
+    if (CHECK_MSG(plan(there, solver, type, 4096, 0, text, sizeof text) == MF_OK, "%s of %s: %s", solver, type, text))
         CHECK_MSG(strstr(text, " 0 spilled"), "%s of %s spills:\n%s", solver, type, text);
 }
 
@@ -215,24 +182,24 @@ static void check_compiled(int architecture)
 {
     static const char *const full[] = {"product:full:64:64:4", "product:full:32:64:8", "product:full:128:16"};
     char name[32], text[2048];
-    mf_device *on;
+    mf_device *there;
     snprintf(name, sizeof name, "sm:%d", architecture);
-    if (mf_device_open(name, &on) != MF_OK) {
+    if (mf_device_open(name, &there) != MF_OK) {
         check_skip(name, mf_error());
         return;
     }
     for (int s = 0; s < 3; s++) {
-        check_kernel(on, full[s], "f32");
-        check_kernel(on, full[s], s ? "f16" : "bf16");
+        check_kernel(there, full[s], "f32");
+        check_kernel(there, full[s], s ? "f16" : "bf16");
     }
-    check_kernel(on, "product:full:128:128:1", "f16");
-    check_kernel(on, "product:full:192:64:1", "f32");
-    check_kernel(on, "product:tf32:128:128:1", "f32");
-    if (CHECK_MSG(plan(on, NULL, "f32", 1024, MF_ORDER_FREE, text, sizeof text) == MF_OK, "%s", text))
+    check_kernel(there, "product:full:128:128:1", "f16");
+    check_kernel(there, "product:full:192:64:1", "f32");
+    check_kernel(there, "product:tf32:128:128:1", "f32");
+    if (CHECK_MSG(plan(there, NULL, "f32", 1024, MF_ORDER_FREE, text, sizeof text) == MF_OK, "%s", text))
         CHECK_MSG(strstr(text, "solver product"), "in any order: %s", text);
-    if (CHECK_MSG(plan(on, NULL, "f32", 1024, 0, text, sizeof text) == MF_OK, "%s", text))
+    if (CHECK_MSG(plan(there, NULL, "f32", 1024, 0, text, sizeof text) == MF_OK, "%s", text))
         CHECK_MSG(!strstr(text, "solver product"), "in the contract's order: %s", text);
-    mf_device_close(on);
+    mf_device_close(there);
 }
 
 static void check_mistakes(void)
@@ -254,10 +221,10 @@ static void check_mistakes(void)
                                          "max(a*b)"};
     mf_device *old;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        CHECK_MSG(plan_of(device, others[i], "product", "f32", 100, 0, text, sizeof text) != MF_OK, "%s: %s", others[i],
-                  text);
+        CHECK_MSG(plan_of(on.device, others[i], "product", "f32", 100, 0, text, sizeof text) != MF_OK, "%s: %s",
+                  others[i], text);
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        const mf_status status = plan(device, tests[i].solver, tests[i].type, 100, 0, text, sizeof text);
+        const mf_status status = plan(on.device, tests[i].solver, tests[i].type, 100, 0, text, sizeof text);
         CHECK_MSG(status == tests[i].status && strstr(text, tests[i].sentence), "%s: status %d, %s", tests[i].solver,
                   (int)status, text);
     }
@@ -274,12 +241,12 @@ int main(void)
     static const uint32_t specials[] = {0x7f800000, 0xff800000, 0x7fc00000, 0x7fffffff,
                                         0xffffffff, 0x7ffff000, 0x7f802000, 0xff803fff};
     gpu_test_environment("off");
-    if (!CHECK_MSG(mf_device_open("cpu", &reference) == MF_OK, "%s", mf_error()))
+    if (!CHECK_MSG(mf_device_open("cpu", &on.reference) == MF_OK, "%s", mf_error()))
         return check_done("test_gpu_product");
     for (int a = EVERY > 1 ? 2 : 0; a < 3; a++)
         check_compiled(architectures[a]);
     for (int d = 0; d < 2; d++) {
-        if (mf_device_open(names[d], &device) != MF_OK) {
+        if (mf_device_open(names[d], &on.device) != MF_OK) {
             check_skip(names[d], mf_error());
             continue;
         }
@@ -289,8 +256,8 @@ int main(void)
         for (int s = 0; s < 2; s++)
             for (size_t i = 0; i < sizeof specials / sizeof *specials; i++)
                 check_special(s ? "product:tf32:64:64:1" : "product:full:64:64:1", specials[i]);
-        mf_device_close(device);
+        mf_device_close(on.device);
     }
-    mf_device_close(reference);
+    mf_device_close(on.reference);
     return check_done("test_gpu_product");
 }

@@ -315,8 +315,9 @@ static mf_status make(struct mf_plan *plan)
                        "solver window has no form \"%.40s\" for %s; a form is one of solver product's, and perhaps "
                        ":ACROSS, the positions beside each other in a block",
                        plan->form ? plan->form : "", mf_dtypes[product.type->type].name);
+    const int given = t.form.tile != NULL;
     const double cost = choose_tile(plan, &product, &w, &t);
-    if (t.form.tile && plan->pool[0] && !pooling_pays(plan, &product, &t, cost))
+    if (t.form.tile && plan->pool[0] && !given && !pooling_pays(plan, &product, &t, cost))
         return mf_fail(MF_ERROR_UNSUPPORTED, "solver product and a pool are faster");
     if (!t.form.tile)
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s has %lld bytes of shared memory, too few for what a block would read",
