@@ -5,9 +5,10 @@
 
 #include <modefold_match.h>
 
+#include "cache_folder.h"
 #include "error.h"
-#include "../match/match.h"
 #include "match_problem.h"
+#include "warm_match.h"
 
 /* The last one with numbers of its own: splits of few rows, two tiles of rows together. */
 static const char *const solvers[] = {NULL, "popc", "multi", "tensor", "tensor:3:4:1:2"};
@@ -238,6 +239,35 @@ static void test_compile(int architecture)
     mf_device_close(device);
 }
 
+/* What modefold warm compiles is what calls look for. */
+static void test_warm(void)
+{
+    static const char *const chosen[] = {"tensor", "popc"};
+    static const int words[] = {8, 16, 64};
+    struct gpu_usage usage;
+    mf_device *device;
+    if (mf_device_open("sm:90", &device) != MF_OK) {
+        check_skip("modefold warm's kernels", mf_error());
+        return;
+    }
+    use_cache("cache-match");
+    for (int i = 0; warm_match_name(i); i++)
+        CHECK_MSG(warm_match(device, i, &usage) == MF_OK && !usage.spilled, "%s: %d spilled, %s", warm_match_name(i),
+                  usage.spilled, mf_error());
+    mf_device_close(device);
+    const int entries = count_entries("cache-match");
+    CHECK(entries > 0 && mf_device_open("sm:90", &device) == MF_OK);
+    for (int w = 0; w < 3; w++)
+        for (int columns = 0; columns < 2; columns++)
+            for (int s = 0; s < 2; s++)
+                compile(device, words[w], 1 + columns, chosen[s], columns);
+    CHECK_MSG(count_entries("cache-match") == entries, "%d kernels after the calls, %d before",
+              count_entries("cache-match"), entries);
+    mf_device_close(device);
+    use_cache("cache-match");
+    setenv("MODEFOLD_CACHE", "off", 1);
+}
+
 int main(void)
 {
     gpu_test_environment("off");
@@ -245,6 +275,7 @@ int main(void)
     test_memory();
     test_compile(80);
     test_compile(90);
+    test_warm();
     test_random("opencl:0");
     test_random("cuda:0");
     return check_done("test_gpu_match");
