@@ -53,8 +53,9 @@ extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_slanted, mf_gpu_st
     mf_gpu_rows, mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_multi, mf_gpu_tensor_sum, mf_gpu_contract,
     mf_gpu_contract_arg, mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_cublas, mf_gpu_product;
 
-/* Whether solver "product" is worth while, where any order of adding will do: on CUDA. */
+/* Whether these solvers are worth while, where any order of adding will do: on CUDA. */
 int mf_gpu_product_pays(const struct mf_plan *plan);
+int mf_gpu_tensor_sum_pays(const struct mf_plan *plan);
 
 /* NAME[:NUMBER[:NUMBER[:NUMBER]]], the text behind a solver's name: numbers that are not there are 0. Returns 0 where
  * it is something else, or a number has more than five digits. */
