@@ -1,8 +1,8 @@
 /* Speed of mf_match on a GPU, by solver: comparisons of two rows of 512 bits, in 10^9 a second, the two nearest.
  *
  *   bench_gpu_match [device [rows]]           cuda:0; rows x rows, else 10,000, 100,000 and 270,000
- *   bench_gpu_match --tune [device [rows]]    solver tensor with numbers of its own: splits, blocks beside each other on
- *                                             a multiprocessor, 16 queries of a warp and 8 rows so many times
+ *   bench_gpu_match --tune [device [rows]]    solver tensor with numbers of its own: splits, blocks beside each other
+ *                                             on a multiprocessor, 16 queries of a warp and 8 rows so many times
  *
  * A time is that of calls with a workspace, one after the other for half a second (--tune: less), until the device has
  * done them; host: until they were asked for. --tune compares what they find with solver popc's. */

@@ -65,7 +65,7 @@ static int applicable(const struct mf_plan *plan)
     return type && nest->in[summed(problem)][nest->kept] == 1 && (!architecture || architecture >= type->architecture);
 }
 
-/* One sum of many elements (bench/results/gpu-h200-tensor.md: 0.97 of the limit, where the contract's order reaches 0.93);
+/* One sum of many elements (bench/results/gpu-h200-tensor.md: 0.97 of the limit, in the contract's order 0.93);
  * rows of 8-bit floats, which cost the other solvers a dozen instructions each to read. Rows of 16-bit floats the
  * contract's order reads as fast. */
 int mf_gpu_tensor_sum_pays(const struct mf_plan *plan)
