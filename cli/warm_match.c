@@ -1,5 +1,5 @@
 /* Kernels of mf_match ahead: the two nearest of rows of 256, 512 and 2048 bits, with and without the cross-check, by
- * the solvers that the library chooses. They are the same for any counts of rows, where rows lie one after the other. */
+ * the solvers that the library chooses. They serve any counts of rows, where these lie one after the other. */
 #include "warm_match.h"
 
 struct call {
