@@ -1,5 +1,10 @@
-"""Line charts as SVG, panels side by side, for the programs of this folder."""
+#!/usr/bin/env python3
+"""Line charts as SVG, panels side by side, for the programs of this folder.
+
+    gpu_chart.py NAME.json ...        draws the charts of a report as NAME.svg or NAME-CHART.svg"""
+import json
 import math
+import sys
 
 COLOURS = ["#c00000", "#2e75b6", "#70ad47", "#7030a0", "#bf9000", "#404040", "#00a0a0", "#e07080"]
 WIDTH, HEIGHT, LEFT, TOP = 330, 250, 55, 40
@@ -73,3 +78,16 @@ def chart(title, panels):
         out.append(f'<rect x="{px}" y="{py - 5}" width="12" height="4" fill="{COLOURS[i % len(COLOURS)]}"/>')
         out.append(f'<text x="{px + 16}" y="{py}">{name}</text>')
     return "\n".join(out + ["</svg>"]) + "\n"
+
+
+def main():
+    for path in sys.argv[1:]:
+        with open(path, encoding="utf-8") as file:
+            charts = json.load(file)["charts"]
+        for name, what in charts.items():
+            with open(path.removesuffix(".json") + (f"-{name}" if name else "") + ".svg", "w", encoding="utf-8") as file:
+                file.write(chart(what["title"], what["panels"]))
+
+
+if __name__ == "__main__":
+    main()

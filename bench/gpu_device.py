@@ -1,7 +1,9 @@
 """A GPU through libmodefold.so alone: memory, plans, times. For the programs that run on any device, cuda:0 or opencl:0,
-with nothing but Python's own library."""
+with nothing but Python's own library. On sm:90, which only compiles, there is no memory, nothing runs and nothing is
+said: kernels get into the cache (MODEFOLD_CACHE), for a GPU elsewhere."""
 import array
 import ctypes
+import json
 import math
 import re
 import time
@@ -9,6 +11,8 @@ import time
 # DLPack's code and bits, and array's letter; 16-bit and 8-bit floats are kept as their bits
 TYPES = {"i8": (0, 8, "b"), "i32": (0, 32, "i"), "i64": (0, 64, "q"), "f16": (2, 16, "H"), "f32": (2, 32, "f"),
          "f64": (2, 64, "d"), "bf16": (4, 16, "H"), "f8e4m3": (10, 8, "B"), "f8e5m2": (12, 8, "B")}
+
+ENOUGH = 0.03  # seconds of a measurement
 
 # a plain read, by CUDA's compiler: the limit
 READ = r"""
@@ -41,6 +45,14 @@ class Options(ctypes.Structure):
 
 
 def seconds_of(run, wait, warm, launches):
+    """Seconds of one of so many launches after `warm`, or of fewer, where these would take more than ENOUGH."""
+    run(0)
+    wait()
+    start = time.perf_counter()
+    run(0)
+    wait()
+    most = max(int(ENOUGH / max(time.perf_counter() - start, 1e-6)), 4)
+    warm, launches = min(warm, most), min(launches, most)
     for i in range(warm):
         run(i)
     wait()
@@ -58,6 +70,8 @@ class Memory:
         self.device, self.kind, self.shape = device, kind, tuple(shape)
         self.count, self.bytes = math.prod(self.shape), math.prod(self.shape) * TYPES[kind][1] // 8
         self.memory = ctypes.c_void_p()
+        if device.compiles_only:
+            return
         device.check(device.lib.mf_memory_create(device.handle, ctypes.c_int64(self.bytes), ctypes.byref(self.memory)))
         for at in range(0, self.bytes if block else 0, max(len(block or ()) * TYPES[kind][1] // 8, 1)):
             size = min(len(block) * block.itemsize, self.bytes - at)
@@ -65,7 +79,9 @@ class Memory:
                                                     ctypes.c_void_p(block.buffer_info()[0]), ctypes.c_int64(size)))
 
     def read(self):
-        values = array.array(TYPES[self.kind][2], bytes(self.bytes))
+        values = array.array(TYPES[self.kind][2], bytes(0 if self.device.compiles_only else self.bytes))
+        if self.device.compiles_only:
+            return values
         self.device.check(self.device.lib.mf_memory_read(self.device.handle, self.memory, ctypes.c_int64(0),
                                                          ctypes.c_void_p(values.buffer_info()[0]),
                                                          ctypes.c_int64(self.bytes)))
@@ -79,7 +95,8 @@ class Memory:
         return t
 
     def close(self):
-        self.device.lib.mf_memory_destroy(self.device.handle, self.memory)
+        if not self.device.compiles_only:
+            self.device.lib.mf_memory_destroy(self.device.handle, self.memory)
 
 
 class Plan:
@@ -96,7 +113,8 @@ class Plan:
         self.text = device.lib.mf_plan_describe(self.handle).decode()
 
     def run(self):
-        self.device.check(self.device.lib.mf_plan_execute(self.handle, self.ins, self.outs, None))
+        if not self.device.compiles_only:
+            self.device.check(self.device.lib.mf_plan_execute(self.handle, self.ins, self.outs, None))
 
     def run_at(self, place):
         """The same of the first operand's bytes from there on; CUDA."""
@@ -106,6 +124,8 @@ class Plan:
 
     def time(self, warm, launches, places=(0,)):
         """Seconds of one of so many launches, one after the other, of the places in turn."""
+        if self.device.compiles_only:
+            return 1.0
         run = (lambda i: self.run()) if len(places) == 1 else (lambda i: self.run_at(places[i % len(places)]))
         return seconds_of(run, self.device.wait, warm, launches)
 
@@ -118,7 +138,7 @@ class Device:
         self.lib = ctypes.CDLL(library)
         for text in ("mf_error", "mf_device_describe", "mf_plan_describe", "mf_plan_solver"):
             getattr(self.lib, text).restype = ctypes.c_char_p
-        self.handle, self.name = ctypes.c_void_p(), name
+        self.handle, self.name, self.compiles_only = ctypes.c_void_p(), name, name.startswith("sm:")
         self.check(self.lib.mf_device_open(name.encode(), ctypes.byref(self.handle)))
         self.kind = self.lib.mf_device_kind(self.handle)
         self.text = self.lib.mf_device_describe(self.handle).decode()
@@ -128,9 +148,32 @@ class Device:
             raise RuntimeError(self.lib.mf_error().decode())
 
     def wait(self):
-        self.check(self.lib.mf_device_wait(self.handle, None))
+        if not self.compiles_only:
+            self.check(self.lib.mf_device_wait(self.handle, None))
 
     def multiprocessors(self):
         """As the library's description says, else 1."""
         found = re.search(r"(\d+) multiprocessors", self.text)
         return int(found.group(1)) if found else 1
+
+
+class Report:
+    """What a program says, to be written as NAME.md, and its charts (gpu_chart.py's), as NAME.json."""
+
+    def __init__(self, device, out):
+        self.device, self.out, self.lines, self.charts = device, out, [], {}
+
+    def say(self, text):
+        if not self.device.compiles_only:
+            print(text, flush=True)
+            self.lines.append(text)
+
+    def chart(self, name, title, panels):
+        self.charts[name] = {"title": title, "panels": panels}
+
+    def write(self):
+        if self.out and not self.device.compiles_only:
+            with open(self.out + ".md", "w", encoding="utf-8") as file:
+                file.write("\n".join(self.lines) + "\n")
+            with open(self.out + ".json", "w", encoding="utf-8") as file:
+                json.dump({"device": self.device.text, "charts": self.charts}, file, indent=1)

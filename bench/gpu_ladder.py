@@ -4,18 +4,19 @@ rung of a ladder; then sums of short segments by the same forms and by what the 
 
     gpu_ladder.py --library libmodefold.so [--device cuda:0] [--out NAME] [--forms naive,double] [--blocks 1,8]
                   [--types i32,f32,f64] [--lengths 16,32] [--bytes N] [--multiprocessors N] [--warm N] [--launches N]
+                  [--plan-only sm:90]
 
 All runs of 32 neighbours, (i+j)->i: a block of 256 threads sums 16,384 of them, each from the input array, and 1 to 8
 such blocks come to every multiprocessor. A time is that of 64 launches one after the other, by 64, after 16 that are
-not counted. The library adds integers in 64 bits, so i32 exchanges two words where the paper's int has one. Every
-form's results are compared with those of the library's own choice, bit for bit (with the first number of blocks). NAME.md and NAME.svg are written: times
-and factors over the naive form, beside the paper's at 8 blocks."""
+not counted; of fewer, where these would take long. The library adds integers in 64 bits, so i32 exchanges two words
+where the paper's int has one. Every form's results are compared with those of the library's own choice, bit for bit
+(with the first number of blocks). NAME.md and NAME.json are written: times and factors over the naive form, beside the
+paper's at 8 blocks; gpu_chart.py draws them. --plan-only compiles the kernels for that device into the cache."""
 import argparse
 import array
 import random
 
-from gpu_chart import chart
-from gpu_device import Device, Memory, Plan, TYPES
+from gpu_device import Device, Memory, Plan, Report, TYPES
 
 RUN, BLOCK_RUNS, THREADS = 32, 1 << 14, 256
 DISTINCT = 1 << 18  # random numbers, over and over
@@ -36,7 +37,14 @@ def rungs(wanted, span, every=(2, 4, 8, 16, 32)):
                 yield f"{form} {values}", form, values, 2 if form == "double" else 1
 
 
-def random_block(kind, count):
+def random_block(kind, count, known={}):
+    """The same ones for every count of at least DISTINCT."""
+    if (kind, count) not in known:
+        known[kind, count] = make_random_block(kind, count)
+    return known[kind, count]
+
+
+def make_random_block(kind, count):
     if kind[0] == "i":
         return array.array(TYPES[kind][2], [random.randint(-100, 100) for _ in range(count)])
     if TYPES[kind][1] == 16:  # small integers are the same in every float type, and their sums exact
@@ -47,12 +55,10 @@ def random_block(kind, count):
 
 class Ladder:
     def __init__(self, options):
-        self.options, self.device, self.lines, self.factors = options, Device(options.library, options.device), [], {}
+        self.options, self.device, self.factors = options, Device(options.library, options.device), {}
+        self.report = Report(self.device, options.out)
+        self.say = self.report.say
         self.multiprocessors = options.multiprocessors or self.device.multiprocessors()
-
-    def say(self, text):
-        print(text, flush=True)
-        self.lines.append(text)
 
     def time(self, modes, x, y, solver, expected):
         """Seconds; None where the form does not go (too much shared memory, say), or its bits are wrong."""
@@ -131,7 +137,7 @@ class Ladder:
                      for cell, rates in zip(cells, table.values())]
             self.say(f"| {name} | " + " | ".join(cells) + " |")
 
-    def svg(self):
+    def chart(self):
         """A panel a type: factors over naive of every form with all 32 outputs merged, and the paper's at 8 blocks."""
         panels = []
         for kind in self.options.types:
@@ -139,7 +145,8 @@ class Ladder:
                              if f] for form in self.options.forms}
             marks = [(8, factor, card) for card, factor in PAPER[kind].items()]
             panels.append({"title": kind, "x": "blocks a multiprocessor", "y": "times", "series": series, "marks": marks})
-        return chart(f"All runs of 32: times faster than the naive form (circles: the paper's); {self.device.text}", panels)
+        self.report.chart("", "All runs of 32: times faster than the naive form (circles: the paper's); "
+                          f"{self.device.text}", panels)
 
 
 def names(text):
@@ -164,7 +171,9 @@ def main():
     parser.add_argument("--warm", type=int, default=16)
     parser.add_argument("--launches", type=int, default=64)
     parser.add_argument("--out", default="")
+    parser.add_argument("--plan-only", metavar="DEVICE")
     options = parser.parse_args()
+    options.device = options.plan_only or options.device
     random.seed(1)
     ladder = Ladder(options)
     ladder.say(f"# {ladder.device.text}\n\n`bench/gpu_ladder.py`; {options.launches} launches after {options.warm}")
@@ -172,10 +181,8 @@ def main():
         ladder.runs(kind)
     for kind in options.segment_types if options.lengths else []:
         ladder.segments(kind)
-    if options.out:
-        for ending, text in ((".md", "\n".join(ladder.lines) + "\n"), (".svg", ladder.svg())):
-            with open(options.out + ending, "w", encoding="utf-8") as file:
-                file.write(text)
+    ladder.chart()
+    ladder.report.write()
 
 
 if __name__ == "__main__":

@@ -4,18 +4,20 @@ tensor-sum in its variants beside the reduction by shuffles (its form plain), wh
 
     gpu_tensor_sum.py --library libmodefold.so [--device cuda:0] [--out NAME] [--cub LIBRARY] [--types f16,bf16]
                       [--sizes 20,24,28] [--figures 3,5,6,tune,7,8,segments] [--warm N] [--launches N] [--distinct N]
+                      [--plan-only sm:90]
 
 Figures 3, 5 and 6: recurrence, single pass and split over chains, blocks and tenths, of 2^20 normal numbers; tune: single
 pass of the greatest size over chains, blocks and chains of a warp (take the best as --single). Figure 7: run
 time, speed-up over plain, and the error of normal and of uniform numbers, by variant; figure 8: run time, billions of
 elements a second and errors of single pass, the library's own order and CUB (bench/peer_cub.cu; half and float). On
-another GPU than the paper's first this is figures 9 and 10. Then short segments of 16 to 512 elements: tensor cores, the
-library's choice and multi-reduction; the fastest is bold.
+another GPU than the paper's first this is figures 9 and 10. Then short segments of 16 to 512 elements: the
+library's choice, what it chooses where any order will do, tensor cores and multi-reduction; the fastest is bold.
 
 Numbers are --distinct random ones, rounded to the type, over and over; the error is relative to their exact sum
 (math.fsum). A time is that of --launches after --warm, one after the other; on CUDA each reads another part of 512 MB,
 so that small sizes do not come from the cache. With CuPy there are CUB, and the limit: a plain read of as many bytes,
-timed in the same way. NAME.md and NAME-figure-N.svg are written."""
+timed in the same way. NAME.md and NAME.json are written, from which gpu_chart.py draws figures. --plan-only compiles the
+kernels for that device into the cache."""
 import argparse
 import array
 import bisect
@@ -24,9 +26,9 @@ import math
 import random
 import struct
 
-from gpu_chart import chart
-from gpu_device import READ, Device, Memory, Plan, TYPES, seconds_of
+from gpu_device import READ, Device, Memory, Plan, Report, TYPES, seconds_of
 
+ORDER_FREE = 4  # MF_ORDER_FREE
 ROOM = 512 << 20  # bytes that launches take their parts of
 VARIANTS = [("plain", "plain:4:128"), ("single", "single:4:128"), ("recurrence", "recurrence:5:32"),
             ("split", "split:1:128:5")]
@@ -104,7 +106,7 @@ class Peers:
 
     def __init__(self, path):
         self.cupy = self.sums = None
-        self.held = None, None  # numbers, and the device's memory of them
+        self.held = {}  # numbers, and the device's memory of them
         try:
             import cupy
         except ImportError:
@@ -135,10 +137,10 @@ class Peers:
         item, number = TYPES[kind][1] // 8, {"f32": 0, "f16": 2, "bf16": 3}[kind]
         parts = max(ROOM // (count * item), 1)
         need = max(ROOM, count * item)
-        if self.held[0] is not numbers or self.held[1].size < need:
-            host = numbers.block.tobytes() * -(-need // (len(numbers.block) * item))
-            self.held = numbers, self.cupy.asarray(numpy.frombuffer(host, "uint8"))
-        x = self.held[1]
+        if id(numbers) not in self.held or self.held[id(numbers)].size < need:
+            block = self.cupy.asarray(numpy.frombuffer(numbers.block.tobytes(), "uint8"))
+            self.held[id(numbers)] = self.cupy.tile(block, -(-need // block.size))
+        x = self.held[id(numbers)]
         out, size = self.cupy.zeros(8, "uint8"), ctypes.c_size_t()
 
         def call(temporary, part):
@@ -161,21 +163,21 @@ class Peers:
 
 class Bench:
     def __init__(self, options):
-        self.options, self.device, self.lines = options, Device(options.library, options.device), []
-        self.peers = Peers(options.cub)
+        self.options, self.device = options, Device(options.library, options.device)
+        self.report = Report(self.device, options.out)
+        self.say = self.report.say
+        self.peers = None if self.device.compiles_only else Peers(options.cub)
         self.numbers, self.memory = {}, {}
 
-    def say(self, text):
-        print(text, flush=True)
-        self.lines.append(text)
+    def limit(self, size):
+        """Seconds of a plain read; None where it is not known."""
+        return self.peers.read(size, self.options) if self.peers else None
 
     def table(self, title, columns):
         self.say(f"\n## {title}\n\n| " + " | ".join(columns) + " |\n|---|" + "---:|" * (len(columns) - 1))
 
     def chart(self, figure, title, panels):
-        if self.options.out:
-            with open(f"{self.options.out}-figure-{figure}.svg", "w", encoding="utf-8") as file:
-                file.write(chart(f"{title}; {self.device.text}", panels))
+        self.report.chart(f"figure-{figure}", f"{title}; {self.device.text}", panels)
 
     def numbers_of(self, kind, data):
         if (kind, data) not in self.numbers:
@@ -186,6 +188,8 @@ class Bench:
         """Numbers of this kind over and over; of other types' memory nothing is kept."""
         for other in [key for key in self.memory if key[0] != kind]:
             self.memory.pop(other).close()
+            if self.peers:
+                self.peers.held.clear()
         if (kind, data) not in self.memory:
             room = ROOM if self.device.name.startswith("cuda") else 0
             count = max(room * 8 // TYPES[kind][1], 1 << max(self.options.sizes + [20]))
@@ -201,7 +205,7 @@ class Bench:
         plan = Plan(self.device, "i->", "sum(a)", [x], [y], solver and "tensor-sum:" + solver)
         plan.run()
         self.device.wait()
-        got = y.read()[0]
+        got = 0.0 if self.device.compiles_only else y.read()[0]
         time = plan.time(self.options.warm, self.options.launches, [p * size for p in range(parts)])
         plan.close()
         y.close()
@@ -224,7 +228,7 @@ class Bench:
         """Which numbers suit this GPU: single pass of the greatest size, as a part of the limit (without it GB/s)."""
         count, chains = 1 << max(self.options.sizes), [0, 1, 2, 4, 8, 16, 64]
         size = count * TYPES[kind][1] // 8
-        limit = self.peers.read(size, self.options)
+        limit = self.limit(size)
         self.table(f"Single pass, {kind}, 2^{max(self.options.sizes)}: {'of the limit' if limit else 'GB/s'}",
                    ["chain, block \\ chains of a warp", *(str(c) if c else "all at once" for c in chains)])
         for chain in (1, 2, 4, 5):
@@ -256,7 +260,7 @@ class Bench:
                                     ("error, uniform", "%", True))]
         for bits in self.options.sizes:
             count, plain = 1 << bits, None
-            limit = self.peers.read(count * TYPES[kind][1] // 8, self.options)
+            limit = self.limit(count * TYPES[kind][1] // 8)
             for name, way in ways:
                 normal, uniform = way("normal", count), way("uniform", count)
                 if not normal or not uniform:
@@ -281,7 +285,7 @@ class Bench:
         ways = [("plain", lambda data, count: self.sum(kind, data, count, "plain:4:128")),
                 ("single", lambda data, count: self.sum(kind, data, count, "single:" + self.options.single)),
                 ("library", lambda data, count: self.sum(kind, data, count, None))]
-        if kind in ("f16", "bf16"):
+        if kind in ("f16", "bf16") and self.peers:
             ways.append((f"CUB {kind}",
                          lambda data, count: self.peers.cub(kind, self.numbers_of(kind, data), count, self.options)))
             ways.append(("CUB float", lambda data, count: self.cub_float(kind, data, count)))
@@ -298,17 +302,17 @@ class Bench:
 
     def segments(self, kind):
         """Rows of 16 to 512 elements: GB/s read."""
-        ways = [("library", None), ("tensor cores", "tensor-sum:rows"), ("multi:swap", "multi:swap"),
-                ("multi:double", "multi:double"), ("multi:merge", "multi:merge")]
-        self.table(f"Short segments, {kind}: GB/s", ["elements", *(name for name, _ in ways)])
+        ways = [("library", None, 0), ("any order", None, ORDER_FREE), ("tensor cores", "tensor-sum:rows", 0),
+                ("multi:swap", "multi:swap", 0), ("multi:double", "multi:double", 0), ("multi:merge", "multi:merge", 0)]
+        self.table(f"Short segments, {kind}: GB/s", ["elements", *(name for name, *_ in ways)])
         numbers = self.numbers_of(kind, "normal")
         for length in (16, 32, 64, 128, 256, 512):
             rows = max(self.options.bytes * 8 // TYPES[kind][1] // length, 1)
             x = Memory(self.device, kind, [rows, length], numbers.block)
             y = Memory(self.device, "i64" if kind == "i8" else "f32", [rows])
             rates = []
-            for _, solver in ways:
-                plan = Plan(self.device, "ij->i", "sum(a)", [x], [y], solver)
+            for _, solver, flags in ways:
+                plan = Plan(self.device, "ij->i", "sum(a)", [x], [y], solver, flags)
                 rates.append(1e-9 * x.bytes / plan.time(self.options.warm, self.options.launches))
                 plan.close()
             cells = [f"**{r:.4g}**" if r == max(rates) else f"{r:.4g}" for r in rates]
@@ -336,7 +340,9 @@ def main():
     parser.add_argument("--warm", type=int, default=16)
     parser.add_argument("--launches", type=int, default=64)
     parser.add_argument("--out", default="")
+    parser.add_argument("--plan-only", metavar="DEVICE")
     options = parser.parse_args()
+    options.device = options.plan_only or options.device
     random.seed(1)
     bench = Bench(options)
     bench.say(f"# {bench.device.text}\n\n`bench/gpu_tensor_sum.py`; {options.launches} launches after {options.warm}")
@@ -355,9 +361,7 @@ def main():
             bench.figure_8(kind)
         if "segments" in options.figures:
             bench.segments(kind)
-    if options.out:
-        with open(options.out + ".md", "w", encoding="utf-8") as file:
-            file.write("\n".join(bench.lines) + "\n")
+    bench.report.write()
 
 
 if __name__ == "__main__":

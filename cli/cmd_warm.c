@@ -11,13 +11,21 @@
 #include "options.h"
 #include "problem.h"
 #include "progress.h"
+#include "warm_match.h"
 
 enum { ARCHITECTURES = 16, WORK_TEXT = 256 };
 
-/* What is compiled: problems as text. */
+/* What is compiled: problems as text, and calls of mf_match. */
 struct work {
     int count, room;
     char **text;
+    int matches;
+};
+
+/* What compiling one of them gave. */
+struct compiled {
+    const char *solver;
+    int failed, kernels, registers, stack, spilled;
 };
 
 struct job {
@@ -119,42 +127,41 @@ static int find_work(struct job *job, const struct option_list *arguments, const
             status = add_work(&job->work, arguments->item[i]);
     for (int i = 0; i < files->count && !status; i++)
         status = add_file(&job->work, files->item[i]);
-    if (!status && !arguments->count && !files->count)
+    if (!status && !arguments->count && !files->count) {
+        job->work.matches = 1;
         status = add_common(&job->work);
+    }
     return status;
 }
 
 /* ---- compiling ---- */
 
 /* The numbers at the end of a plan's description. */
-static int find_usage(const char *description, int *registers, int *stack, int *spilled)
+static void find_usage(const char *description, struct compiled *c)
 {
     const char *found = NULL;
     for (const char *next = description; (next = strstr(next, " with ")); next++)
         found = next;
-    return found &&
-           sscanf(found, " with %d registers, %d bytes on the stack, %d spilled", registers, stack, spilled) == 3;
+    if (found)
+        sscanf(found, " with %d registers, %d bytes on the stack, %d spilled", &c->registers, &c->stack, &c->spilled);
 }
 
 /* With the lock. */
-static void report(struct worker *worker, const char *text, const mf_plan *plan, int is_new)
+static void report(struct worker *worker, const char *text, const struct compiled *c)
 {
     struct job *job = worker->job;
-    int registers = 0, stack = 0, spilled = 0;
-    if (!plan) {
-        job->failed++;
-        progress_end(&job->progress);
-        complain(1, "%s: %s: %s", worker->device_name, text, mf_error());
-    } else if (is_new) {
-        find_usage(mf_plan_describe(plan), &registers, &stack, &spilled);
-        job->kernels++;
-        job->spilled += spilled > 0;
-        progress_end(&job->progress);
-        printf("%-7s %-8s %4d registers %5d stack %5d spilled  %s\n", worker->device_name, mf_plan_solver(plan),
-               registers, stack, spilled, text);
-        fflush(stdout);
-    } else {
+    if (!c->failed && !c->kernels)
         return;
+    progress_end(&job->progress);
+    if (c->failed) {
+        job->failed++;
+        complain(1, "%s: %s: %s", worker->device_name, text, mf_error());
+    } else {
+        job->kernels += c->kernels;
+        job->spilled += c->spilled > 0;
+        printf("%-7s %-8s %4d registers %5d stack %5d spilled  %s\n", worker->device_name, c->solver, c->registers,
+               c->stack, c->spilled, text);
+        fflush(stdout);
     }
     progress_start(&job->progress, "compiling");
 }
@@ -163,20 +170,40 @@ static void compile(struct worker *worker, const char *text, struct problem_line
 {
     mf_plan *plan = NULL;
     char error[512];
-    const void *before = list_newest_kernel(worker->device);
+    struct compiled c = {.kernels = -list_kernel_count(worker->device)};
     int wrong =
         problem_parse(text, line, error, sizeof error) || problem_complete(worker->device, line, error, sizeof error);
     if (!wrong)
         problem_plan(worker->device, line, NULL, 0, &plan);
+    c.failed = !plan;
+    c.kernels += list_kernel_count(worker->device);
+    if (plan) {
+        c.solver = mf_plan_solver(plan);
+        find_usage(mf_plan_describe(plan), &c);
+    }
     pthread_mutex_lock(&worker->job->lock);
     if (wrong) {
         worker->job->failed++;
         complain(2, "%s: %s", text, error);
     } else {
-        report(worker, text, plan, before != list_newest_kernel(worker->device));
+        report(worker, text, &c);
     }
     pthread_mutex_unlock(&worker->job->lock);
     mf_plan_destroy(plan);
+}
+
+static void compile_match(struct worker *worker, int number)
+{
+    struct gpu_usage usage = {0};
+    struct compiled c = {.solver = "match", .kernels = -list_kernel_count(worker->device)};
+    c.failed = warm_match(worker->device, number, &usage) != MF_OK;
+    c.kernels += list_kernel_count(worker->device);
+    c.registers = usage.registers;
+    c.stack = usage.stack;
+    c.spilled = usage.spilled;
+    pthread_mutex_lock(&worker->job->lock);
+    report(worker, warm_match_name(number), &c);
+    pthread_mutex_unlock(&worker->job->lock);
 }
 
 static void *compile_all(void *argument)
@@ -185,6 +212,8 @@ static void *compile_all(void *argument)
     struct problem_line *line = malloc(sizeof *line);
     for (int i = 0; i < worker->job->work.count && line; i++)
         compile(worker, worker->job->work.text[i], line);
+    for (int i = 0; worker->job->work.matches && warm_match_name(i); i++)
+        compile_match(worker, i);
     if (!line) {
         pthread_mutex_lock(&worker->job->lock);
         worker->job->failed++;

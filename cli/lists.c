@@ -65,9 +65,9 @@ int list_kernel_folder(char *path, size_t size)
     return mf_cache_folder(path, size);
 }
 
-const void *list_newest_kernel(const mf_device *device)
+int list_kernel_count(const mf_device *device)
 {
-    return device->programs;
+    return mf_gpu_kernel_count(device);
 }
 
 /* Operators stand as they are written. */

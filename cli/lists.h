@@ -22,7 +22,7 @@ const char *list_map(int number);
 const char *list_cuda_compiler(void);
 /* Where compiled kernels are kept; 0 when they are not. */
 int list_kernel_folder(char *path, size_t size);
-/* Changes when a device gets a kernel that it did not have. */
-const void *list_newest_kernel(const mf_device *device);
+/* Kernels that a device has. */
+int list_kernel_count(const mf_device *device);
 
 #endif

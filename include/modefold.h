@@ -224,8 +224,8 @@ enum {
                                 log-certified computes logsumexp(a+b) over larger products: faster, as good (section
                                 10), the same from run to run, but not on every instruction set and device */
     MF_ORDER_FREE = 4        /* any order and fused multiply-adds will do: for sums of products solver direct on the
-                                CPU (section 13), tensor cores on CUDA (section 15); the same from run to run. Not
-                                with MF_ORDER_CONTRACT */
+                                CPU (section 13), tensor cores on CUDA (section 15), there also for great sums of short
+                                types (section 14); the same from run to run. Not with MF_ORDER_CONTRACT */
 };
 
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */

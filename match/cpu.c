@@ -16,8 +16,9 @@
 
 enum {
     CHUNK = 1 << MATCH_CHUNK_BITS, /* queries of a task, at most */
-    CACHE = 1 << 18,               /* bytes of a packed segment, about */
-    PACK_UNITS = 16                /* of a packing task */
+    SMALL_CHUNK = CHUNK / 4,
+    CACHE = 1 << 18, /* bytes of a packed segment, about */
+    PACK_UNITS = 16  /* of a packing task */
 };
 
 /* ---- instruction sets ---- */
@@ -384,9 +385,11 @@ static void choose(struct work *w)
     const int64_t fit = CACHE / (w->k.unit_bytes(m->words) / w->k.unit) / MATCH_ROWS * MATCH_ROWS;
     w->segment = fit < MATCH_ROWS ? MATCH_ROWS : fit > MATCH_SEGMENT ? MATCH_SEGMENT : (int)fit;
     w->query_bytes = (w->k.query_bytes(m->words) + 63) / 64 * 64;
-    /* four tasks a thread, so that they end together */
-    const int64_t share = m->query_count / (4 * m->threads) / MATCH_QUERIES * MATCH_QUERIES;
-    w->chunk = m->threads == 1 || share > CHUNK ? CHUNK : share < MATCH_QUERIES ? MATCH_QUERIES : share;
+    /* Several threads have more tasks, so that they end together: where columns are merged after each, four a thread;
+     * else of a few queries, as a task costs nothing beside them. */
+    const int64_t share = m->query_count / (4 * m->threads) / MATCH_QUERIES * MATCH_QUERIES,
+                  most = m->threads == 1 || m->columns ? CHUNK : SMALL_CHUNK;
+    w->chunk = m->threads == 1 || share > most ? most : share < MATCH_QUERIES ? MATCH_QUERIES : share;
 }
 
 mf_status mf_match_on_cpu(const struct match *m)

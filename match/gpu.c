@@ -12,7 +12,7 @@
 #include "gpu/texts.h"
 #include "match.h"
 
-enum { GROUP = 32, THREADS = 128, MOST_SPLITS = 64, SPLIT_ROWS = 256, NO_MASK = 0 };
+enum { GROUP = 32, THREADS = 128, MOST_SPLITS = 64, SPLIT_ROWS = 256, NO_MASK = 0, KEY_BITS = 29 };
 
 /* As in kernels/match.cl. */
 struct match_sets {
@@ -45,8 +45,9 @@ struct side {
 struct plan {
     const struct match *m;
     enum kind kind;
-    int m_tiles;   /* of the tensor kernel */
-    int64_t block; /* queries of a search's block */
+    int m_tiles, n_tiles, held; /* of the tensor kernel: its numbers, and blocks that a multiprocessor has room for */
+    int splits;                 /* asked for, or 0 */
+    int64_t block;              /* queries of a search's block */
     struct side forward, backward;
     int same_pass, shift; /* columns: found by the forward search, as keys with this many bits for the query */
     int64_t columns, back, counts, limits, bytes;
@@ -83,9 +84,10 @@ static int fits(const struct match *m, enum kind kind)
 static mf_status choose_kind(const struct match *m, enum kind *kind)
 {
     static const char *const names[] = {"popc", "multi", "tensor"};
+    const size_t length = m->solver ? strcspn(m->solver, ":") : 0;
     *kind = fits(m, TENSOR) && MF_GPU_LIMITS(m->device->gpu)->architecture >= 80 ? TENSOR : POPC;
     for (int k = 0; m->solver && k < 3; k++)
-        if (!strcmp(m->solver, names[k])) {
+        if (strlen(names[k]) == length && !memcmp(m->solver, names[k], length)) {
             *kind = (enum kind)k;
             return fits(m, *kind)
                        ? MF_OK
@@ -98,16 +100,55 @@ static mf_status choose_kind(const struct match *m, enum kind *kind)
                      : MF_OK;
 }
 
+/* The numbers of the kernels; "SOLVER:SPLITS:HELD:M_TILES:N_TILES" asks for them, for measurements; 0 and what is
+ * missing leave the choice. */
+static mf_status choose_numbers(struct plan *plan)
+{
+    const struct match *m = plan->m;
+    const char *form = m->solver ? strchr(m->solver, ':') : NULL;
+    int asked[4] = {0};
+    plan->m_tiles = m->words <= 16 ? 4 : m->words <= 32 ? 2 : 1;
+    plan->n_tiles = 1;
+    plan->held = 4;
+    if (!form)
+        return MF_OK;
+    sscanf(form, ":%d:%d:%d:%d", &asked[0], &asked[1], &asked[2], &asked[3]);
+    for (int i = 0; i < 4; i++)
+        if (asked[i] < 0 || asked[i] > (i ? 8 : INT16_MAX) || (i > 1 && (asked[i] & (asked[i] - 1))))
+            return mf_fail(MF_ERROR_ARGUMENT,
+                           "mf_match: number %d of solver \"%.40s\" is %d; splits go up to 32767, blocks up to 8, "
+                           "tiles are 1, 2, 4 or 8",
+                           i + 1, m->solver, asked[i]);
+    plan->splits = asked[0];
+    plan->held = asked[1] ? asked[1] : plan->held;
+    plan->m_tiles = asked[2] ? asked[2] : plan->m_tiles;
+    plan->n_tiles = asked[3] ? asked[3] : plan->n_tiles;
+    return MF_OK;
+}
+
+/* Of the tensor kernel: a row's place in its split is part of a number of KEY_BITS bits. */
+static int row_bits(const struct match *m)
+{
+    return bits_of(32 * m->words - 1);
+}
+
+static int64_t least_splits(const struct plan *plan, int64_t rows)
+{
+    const int place_bits = KEY_BITS - row_bits(plan->m);
+    return plan->kind == TENSOR ? (rows + (1 << place_bits) - 1) >> place_bits : 1;
+}
+
 /* Splits of SPLIT_ROWS rows at least: popc and multi are to have many blocks for every multiprocessor, tensor whole
- * waves of those that it holds at once (at 128 registers), as few as that takes. */
+ * waves of those that it holds at once, as few as that takes. */
 static int choose_splits(const struct plan *plan, const struct side *side)
 {
-    enum { BLOCKS = 16, HELD = 4 };
+    enum { BLOCKS = 16 };
     const struct match *m = plan->m;
     const int64_t blocks = (side->query_count + plan->block - 1) / plan->block + m->pairs - 1,
                   rows = largest(m->pairs, side->row_start),
                   most = rows / SPLIT_ROWS < MOST_SPLITS ? rows / SPLIT_ROWS : MOST_SPLITS;
-    const int64_t multiprocessors = MF_GPU_LIMITS(m->device->gpu)->multiprocessors, wave = HELD * multiprocessors;
+    const int64_t multiprocessors = MF_GPU_LIMITS(m->device->gpu)->multiprocessors, wave = plan->held * multiprocessors,
+                  least = least_splits(plan, rows);
     int64_t best = (BLOCKS * multiprocessors + blocks - 1) / (blocks ? blocks : 1);
     if (plan->kind == TENSOR) {
         double best_worth = 0;
@@ -120,7 +161,8 @@ static int choose_splits(const struct plan *plan, const struct side *side)
             }
         }
     }
-    return best > most ? (most < 1 ? 1 : (int)most) : (int)best;
+    best = plan->splits ? plan->splits : best > most ? most : best;
+    return (int)(best < least ? least : best < 1 ? 1 : best);
 }
 
 static int keep_of(int keep)
@@ -174,7 +216,7 @@ static mf_status make_plan(const struct match *m, struct plan *plan)
 {
     *plan = (struct plan){.m = m};
     MF_TRY(choose_kind(m, &plan->kind));
-    plan->m_tiles = m->words <= 16 ? 4 : m->words <= 32 ? 2 : 1;
+    MF_TRY(choose_numbers(plan));
     plan->block = plan->kind == TENSOR ? THREADS / 32 * 16 * plan->m_tiles : THREADS;
     plan->shift = bits_of(largest(m->pairs, m->query_start));
     plan->same_pass = plan->kind == POPC && bits_of(32 * m->words) + plan->shift <= 32;
@@ -194,6 +236,15 @@ static mf_status make_plan(const struct match *m, struct plan *plan)
 
 /* ---- kernels ---- */
 
+/* What a quarter of every row is aligned to: 4, 8 or 16 bytes. */
+static int alignment(const struct side *side, int words)
+{
+    const uint64_t all = (uint64_t)(uintptr_t)side->queries->data | side->queries->offset |
+                         (uint64_t)side->queries->stride | (uint64_t)(uintptr_t)side->rows->data | side->rows->offset |
+                         (uint64_t)side->rows->stride | (uint64_t)words;
+    return all % 16 == 0 ? 16 : all % 8 == 0 ? 8 : 4;
+}
+
 static mf_status kernel_of(const struct plan *plan, const struct side *side, const char *kernel, int columns,
                            const struct gpu_kernel **found)
 {
@@ -203,8 +254,10 @@ static mf_status kernel_of(const struct plan *plan, const struct side *side, con
     mf_text_add(&text, "#define THREADS %d\n#define KEEP %d\n#define COLUMNS %d\n", THREADS, side ? side->keep : 2,
                 columns);
     /* popc: else some take 250 registers, to have a tile's words in flight */
-    mf_text_append(&text, kernel == mf_text_match_popc_cl ? "#define LAUNCH_BOUNDS THREADS, 4\n"
-                                                          : "#define LAUNCH_BOUNDS THREADS\n");
+    if (kernel == mf_text_match_popc_cl || kernel == mf_text_match_tensor_cl)
+        mf_text_add(&text, "#define LAUNCH_BOUNDS THREADS, %d\n", kernel == mf_text_match_popc_cl ? 4 : plan->held);
+    else
+        mf_text_append(&text, "#define LAUNCH_BOUNDS THREADS\n");
     mf_text_add(&text, "#define HAS_QUERY_MASK %d\n#define HAS_TRAIN_MASK %d\n#define HAS_PAIR_MASK %d\n",
                 side && side->query_mask->stride, side && side->row_mask->stride, m->pair_mask.stride != NO_MASK);
     if (kernel == mf_text_match_popc_cl)
@@ -213,7 +266,9 @@ static mf_status kernel_of(const struct plan *plan, const struct side *side, con
         mf_text_add(&text, "#define PART %d\n", words / 8);
     mf_text_append(&text, mf_text_match_cl);
     if (kernel == mf_text_match_tensor_cl) {
-        mf_text_add(&text, "#define STEPS %d\n#define M_TILES %d\n", words / 8, plan->m_tiles);
+        mf_text_add(&text, "#define STEPS %d\n#define ROW_BITS %d\n#define ALIGNMENT %d\n", words / 8, row_bits(m),
+                    alignment(side, words));
+        mf_text_add(&text, "#define M_TILES %d\n#define N_TILES %d\n", plan->m_tiles, plan->n_tiles);
         mf_text_append(&text, MF_GPU_LIMITS(m->device->gpu)->dlpack == 2 ? mf_text_match_mma_cu : mf_text_match_mma_cl);
     }
     mf_text_append(&text, kernel);

@@ -125,6 +125,8 @@ static const struct solver *choose_freely(const struct mf_plan *plan, const stru
         return &mf_solver_direct;
     if (flags & MF_ORDER_FREE && plan->device->api && mf_gpu_product_pays(plan))
         return mf_gpu_window_pays(plan) ? &mf_gpu_window : &mf_gpu_product;
+    if (flags & MF_ORDER_FREE && plan->device->api && mf_gpu_tensor_sum_pays(plan))
+        return &mf_gpu_tensor_sum;
     if (!(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan) &&
         certified->applicable(plan))
         return certified;

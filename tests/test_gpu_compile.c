@@ -55,7 +55,7 @@ static void *compile_all(void *argument)
     char error[512];
     for (int i = 0; line && i < worker->file->count; i++) {
         mf_plan *plan = NULL;
-        const void *before = list_newest_kernel(worker->device);
+        const int before = list_kernel_count(worker->device);
         int wrong = problem_parse(worker->file->lines[i], line, error, sizeof error) ||
                     problem_complete(cpu, line, error, sizeof error);
         mf_status status = wrong ? MF_ERROR_ARGUMENT : problem_plan(worker->device, line, NULL, 0, &plan);
@@ -64,7 +64,7 @@ static void *compile_all(void *argument)
         } else if (status != MF_OK) {
             worker->failed++;
             add_line(worker->failures, sizeof worker->failures, worker->file->lines[i], wrong ? error : mf_error());
-        } else if (before != list_newest_kernel(worker->device)) {
+        } else if (before != list_kernel_count(worker->device)) {
             look_at_usage(worker, worker->file->lines[i], plan);
         }
         mf_plan_destroy(plan);

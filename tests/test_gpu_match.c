@@ -5,11 +5,14 @@
 
 #include <modefold_match.h>
 
+#include "cache_folder.h"
 #include "error.h"
-#include "../match/match.h"
 #include "match_problem.h"
+#include "warm_match.h"
 
-static const char *const solvers[] = {NULL, "popc", "multi", "tensor"};
+/* The last one with numbers of its own: splits of few rows, two tiles of rows together. */
+static const char *const solvers[] = {NULL, "popc", "multi", "tensor", "tensor:3:4:1:2"};
+enum { SOLVERS = sizeof solvers / sizeof *solvers };
 
 static int64_t number_of(const char *name, int64_t otherwise)
 {
@@ -39,7 +42,7 @@ static void test_random(const char *name)
         return;
     }
     const int64_t count = number_of("MODEFOLD_GPU_MATCH_COUNT", 200), seed = number_of("MODEFOLD_GPU_MATCH_SEED", 1);
-    for (int s = 0; s < 4; s++) {
+    for (int s = 0; s < SOLVERS; s++) {
         const int64_t wanted = s ? (count + 3) / 4 : count; /* the library's own choice, then those by name */
         int64_t done = 0, right = 0;
         for (int64_t n = 0; done < wanted && n < 100 * count; n++) {
@@ -111,6 +114,8 @@ static void test_errors(void)
     CHECK(mf_match_workspace(device, &c.in, &c.out, NULL, &bytes) == MF_OK && bytes >= 10 * 2 * 8);
     c.options.solver = "sorting";
     FAILS(MF_ERROR_ARGUMENT, "there is no solver \"sorting\"");
+    c.options.solver = "tensor:0:0:3";
+    FAILS(MF_ERROR_ARGUMENT, "number 3 of solver \"tensor:0:0:3\" is 3; splits go up to 32767, blocks up to 8, tiles");
     make_call(9);
     c.options.solver = "multi";
     FAILS(MF_ERROR_UNSUPPORTED, "solver multi does not do rows of 288 bits");
@@ -193,6 +198,25 @@ static void compile(mf_device *device, int words, int k, const char *solver, int
            usage.registers, usage.stack);
 }
 
+/* The tensor kernel keeps a row's place in 18 bits beside distances of 2048: more rows are more splits, of 16 bytes a
+ * query each. */
+static void test_large(mf_device *device)
+{
+    const int64_t query_shape[2] = {1000000, 64}, train_shape[2] = {(int64_t)5 << 18, 64}, out_shape[2] = {1000000, 2};
+    DLTensor q = mf_tensor(NULL, MF_U32, 2, query_shape), t = mf_tensor(NULL, MF_U32, 2, train_shape),
+             i = mf_tensor(NULL, MF_I32, 2, out_shape);
+    q.device.device_type = t.device.device_type = i.device.device_type = kDLCUDA;
+    const mf_match_input in = {.queries = &q, .train = &t};
+    const mf_match_output out = {.indices = &i};
+    mf_match_options options = {.solver = "tensor:1"};
+    int64_t bytes[2] = {0};
+    CHECK(mf_match_workspace(device, &in, &out, &options, &bytes[0]) == MF_OK);
+    options.solver = "tensor:6";
+    CHECK(mf_match_workspace(device, &in, &out, &options, &bytes[1]) == MF_OK);
+    CHECK_MSG(bytes[1] - bytes[0] == 16 * query_shape[0], "%lld and %lld bytes", (long long)bytes[0],
+              (long long)bytes[1]);
+}
+
 static void test_compile(int architecture)
 {
     static const int words[] = {8, 16, 64, 70}, ks[] = {2, 16};
@@ -208,10 +232,40 @@ static void test_compile(int architecture)
         for (int k = 0; k < 2; k++)
             for (int columns = 0; columns < 2; columns++)
                 compile(device, words[w], ks[k], "popc", columns);
-        for (int s = 2; s < 4 && words[w] <= 64; s++)
+        for (int s = 2; s < SOLVERS && words[w] <= 64; s++)
             compile(device, words[w], 2, solvers[s], 0);
     }
+    test_large(device);
     mf_device_close(device);
+}
+
+/* What modefold warm compiles is what calls look for. */
+static void test_warm(void)
+{
+    static const char *const chosen[] = {"tensor", "popc"};
+    static const int words[] = {8, 16, 64};
+    struct gpu_usage usage;
+    mf_device *device;
+    if (mf_device_open("sm:90", &device) != MF_OK) {
+        check_skip("modefold warm's kernels", mf_error());
+        return;
+    }
+    use_cache("cache-match");
+    for (int i = 0; warm_match_name(i); i++)
+        CHECK_MSG(warm_match(device, i, &usage) == MF_OK && !usage.spilled, "%s: %d spilled, %s", warm_match_name(i),
+                  usage.spilled, mf_error());
+    mf_device_close(device);
+    const int entries = count_entries("cache-match");
+    CHECK(entries > 0 && mf_device_open("sm:90", &device) == MF_OK);
+    for (int w = 0; w < 3; w++)
+        for (int columns = 0; columns < 2; columns++)
+            for (int s = 0; s < 2; s++)
+                compile(device, words[w], 1 + columns, chosen[s], columns);
+    CHECK_MSG(count_entries("cache-match") == entries, "%d kernels after the calls, %d before",
+              count_entries("cache-match"), entries);
+    mf_device_close(device);
+    use_cache("cache-match");
+    setenv("MODEFOLD_CACHE", "off", 1);
 }
 
 int main(void)
@@ -221,6 +275,7 @@ int main(void)
     test_memory();
     test_compile(80);
     test_compile(90);
+    test_warm();
     test_random("opencl:0");
     test_random("cuda:0");
     return check_done("test_gpu_match");

@@ -91,11 +91,11 @@ static void check_near(void)
     problem_memory_free(&memory);
 }
 
-static mf_status plan(mf_device *on, const char *solver, const char *type, int ndim, const int64_t *shape, char *text,
-                      size_t size)
+static mf_status plan_in(mf_device *on, uint32_t flags, const char *solver, const char *type, int ndim,
+                         const int64_t *shape, char *text, size_t size)
 {
     DLTensor in = mf_tensor(NULL, MF_F32, ndim, shape), out = mf_tensor(NULL, MF_F32, ndim - 1, shape);
-    mf_options options = {.solver = solver};
+    mf_options options = {.solver = solver, .flags = flags};
     mf_plan *made = NULL;
     list_type_named(type, &in.dtype);
     in.device.device_type = out.device.device_type = (DLDeviceType)mf_device_kind(on);
@@ -103,6 +103,35 @@ static mf_status plan(mf_device *on, const char *solver, const char *type, int n
     snprintf(text, size, "%s", status == MF_OK ? mf_plan_describe(made) : mf_error());
     mf_plan_destroy(made);
     return status;
+}
+
+static mf_status plan(mf_device *on, const char *solver, const char *type, int ndim, const int64_t *shape, char *text,
+                      size_t size)
+{
+    return plan_in(on, 0, solver, type, ndim, shape, text, size);
+}
+
+/* Where any order will do: great sums, and rows of 8-bit floats; on CUDA. */
+static void check_choice(mf_device *on, int wanted)
+{
+    static const struct {
+        const char *type;
+        int64_t rows, length;
+        int chosen;
+    } tests[] = {{"f16", 1, 1 << 20, 1},  {"bf16", 1, 1 << 24, 1}, {"f16", 1, 1 << 16, 0}, {"f16", 1 << 12, 256, 0},
+                 {"f8e4m3", 300, 256, 1}, {"f8e5m2", 300, 8, 0},   {"i8", 1, 1 << 22, 1},  {"f32", 1, 1 << 22, 0}};
+    char text[2048];
+    for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
+        for (int free = 0; free < 2; free++) {
+            const int64_t shape[2] = {tests[i].rows, tests[i].length};
+            const int row = tests[i].rows == 1;
+            if (CHECK_MSG(plan_in(on, free ? MF_ORDER_FREE : 0, NULL, tests[i].type, row ? 1 : 2, shape + row, text,
+                                  sizeof text) == MF_OK,
+                          "%s", text))
+                CHECK_MSG((strstr(text, "solver tensor-sum") != NULL) == (free && wanted && tests[i].chosen),
+                          "%lld rows of %lld %s, %s: %s", (long long)shape[0], (long long)shape[1], tests[i].type,
+                          free ? "any order" : "the contract's", text);
+        }
 }
 
 static void check_kernel(mf_device *on, const char *solver, const char *type)
@@ -140,6 +169,8 @@ static void check_compiled(int architecture)
             snprintf(solver, sizeof solver, "tensor-sum:single:%d:%d", chain, block);
             check_kernel(on, solver, "f16");
         }
+    if (architecture == 90)
+        check_choice(on, 1);
     mf_device_close(on);
 }
 
@@ -183,6 +214,7 @@ int main(void)
     }
     if (CHECK_MSG(mf_device_open("cpu", &reference) == MF_OK, "%s", mf_error())) {
         check_mistakes();
+        check_choice(device, 0);
         check_exact();
         check_near();
     }

@@ -25,6 +25,7 @@ status=0
 if [ -n "$PAPERS" ]; then
     "$python" "$source/bench/gpu_ladder.py" --library "$library" --out "$out-ladder" || status=1
     "$python" "$source/bench/gpu_tensor_sum.py" --library "$library" --cub "${CUB:-}" --out "$out-tensor" || status=1
+    "$python" "$source/bench/gpu_chart.py" "$out-ladder.json" "$out-tensor.json" || status=1
 fi
 small=${library%/*}/bench/bench_gpu_small
 if [ -x "$small" ]; then

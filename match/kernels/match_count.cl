@@ -4,7 +4,7 @@ KERNEL void modefold(GLOBAL const char *train, GLOBAL char *workspace, const str
 {
     const int64_t row = BLOCK * THREADS + THREAD;
     if (row < p.limits)
-        ((GLOBAL uint32_t *)(workspace + p.limit_place))[row] = 0xffffffffu;
+        ((GLOBAL uint32_t *)(workspace + p.limit_place))[row] = NO_DISTANCE;
     if (row >= p.rows)
         return;
     GLOBAL const uint32_t *from = (GLOBAL const uint32_t *)(train + p.train + row * p.stride);

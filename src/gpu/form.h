@@ -54,9 +54,10 @@ extern const struct solver mf_gpu_map, mf_gpu_columns, mf_gpu_slanted, mf_gpu_st
     mf_gpu_contract_arg, mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_cublas, mf_gpu_product,
     mf_gpu_window;
 
-/* Whether solver "product" is worth while, where any order of adding will do: on CUDA. */
+/* Whether these solvers are worth while, where any order of adding will do: on CUDA. */
 int mf_gpu_product_pays(const struct mf_plan *plan);
-/* Whether solver "window" is faster than that one. */
+int mf_gpu_tensor_sum_pays(const struct mf_plan *plan);
+/* Whether solver "window" is faster than "product". */
 int mf_gpu_window_pays(const struct mf_plan *plan);
 
 /* NAME[:NUMBER[:NUMBER[:NUMBER]]], the text behind a solver's name: numbers that are not there are 0. Returns 0 where

@@ -65,6 +65,14 @@ mf_status mf_gpu_kernel(struct mf_device *device, const char *text, const struct
     return MF_OK;
 }
 
+int mf_gpu_kernel_count(const struct mf_device *device)
+{
+    int count = 0;
+    for (const struct gpu_program *p = device->programs; p; p = p->next)
+        count++;
+    return count;
+}
+
 void mf_gpu_discard_programs(struct mf_device *device)
 {
     while (device->programs) {

@@ -47,6 +47,8 @@ void mf_gpu_forget(struct mf_plan *plan);
 /* The kernel of this text (without its prelude), which the device keeps. */
 mf_status mf_gpu_kernel(struct mf_device *device, const char *text, const struct gpu_kernel **kernel);
 
+int mf_gpu_kernel_count(const struct mf_device *device);
+
 /* The device's kernels, which plans share: freed when it is closed. */
 void mf_gpu_discard_programs(struct mf_device *device);
 

@@ -9,6 +9,15 @@ static int applicable(const struct mf_plan *plan)
     return plan->problem.reduced_total <= TILE && mf_gpu_any_order(plan);
 }
 
+/* Rows of few whole steps are read several at once, as shorter ones are, so that a thread has as much in flight: how
+ * many, or 1. */
+static int rows_of_steps(const struct problem *problem, int most, int inputs, int steps)
+{
+    enum { VECTORS = 8 /* of a thread in flight */ };
+    const int rows = mf_power_below(VECTORS / steps < 1 ? 1 : VECTORS / steps);
+    return problem->reduced_total % LANES || inputs > 1 || mf_gpu_two_phases(problem) ? 1 : rows < most ? rows : most;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -32,18 +41,20 @@ static mf_status make(struct mf_plan *plan)
     }
     /* where any order does, a thread's lanes become one at once */
     int kept = mf_emit_is_ordered(problem) ? words * held : 2 * words;
-    int rows = steps > 1 ? 1
-                         : mf_clamp(mf_power_below(32 / (kept * (inputs > 1 ? 2 : 1))), 1,
-                                    vector > 8   ? 4
-                                    : vector > 1 ? 8
-                                    : width > 4  ? width
-                                                 : 4);
+    int rows = mf_clamp(mf_power_below(32 / (kept * (inputs > 1 ? 2 : 1))), 1,
+                        vector > 8   ? 4
+                        : vector > 1 ? 8
+                        : width > 4  ? width
+                                     : 4);
+    if (steps > 1)
+        rows = vector > 1 && !shifted ? rows_of_steps(problem, rows, inputs, steps) : 1;
+    const int together = steps == 1 || rows > 1;
     int batch = mf_gpu_steps_at_once(problem, vector);
-    if (shifted && steps < batch)
-        batch = (int)((reduced + vector - 1 + LANES - 1) / LANES);
+    if (steps < batch) /* steps that no row has would be read all the same */
+        batch = shifted ? (int)((reduced + vector - 1 + LANES - 1) / LANES) : (int)mf_power_above(steps);
     int threads = 256;
     struct gpu_kept keep = {0, 0};
-    if (steps > 1)
+    if (!together)
         keep = mf_gpu_keep(plan, vector, (steps + batch - 1) / batch * batch * (vector > 1 ? 1 : 4), &threads);
     while (threads > 64 && problem->kept_total * width / rows < 4 * (int64_t)limits->multiprocessors * threads)
         threads /= 2; /* few rows: a part of them to every multiprocessor */
@@ -62,8 +73,9 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros,
                 "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define KEEP "
                 "%d\n#define KEPT_CHUNK %d\n"
-                "#define EXACT %d\n",
-                width, held, rows, steps > 1 ? 2 : 1, batch, keep.vectors, keep.chunk, reduced == width * held);
+                "#define EXACT %d\n#define WHOLE_BATCHES %d\n",
+                width, held, rows, together ? steps : 0, batch, keep.vectors, keep.chunk,
+                reduced == (int64_t)width * held * steps, !shifted && reduced % ((int64_t)LANES * batch) == 0);
     mf_text_add(&choice.macros, "#define TEAM_VECTOR %d\n", steps > 1 ? vector : 1);
     snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width,
              held, vector, rows);

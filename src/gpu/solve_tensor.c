@@ -1,6 +1,6 @@
 /* Solver "tensor-sum" of a GPU: sums of 16-bit and 8-bit elements as products by ones on tensor cores
  * (kernels/tensor.cl and what stands on it), by Navarro et al., GPU Tensor Cores for fast Arithmetic Reductions. Its
- * order of adding is the instruction's own, so it runs only when it is asked for by name:
+ * order of adding is the instruction's own, so it runs where any order will do and it is faster, or by name:
  * "tensor-sum:FORM:CHAIN:BLOCK:CHAINS".
  *
  *   single      one launch; CHAINS of each warp (0: as many as fill the device)          kernels/tensor_sum.cl
@@ -63,6 +63,20 @@ static int applicable(const struct mf_plan *plan)
     const struct tensor_type *type = type_of(problem);
     const int architecture = MF_GPU_LIMITS(plan->device->gpu)->architecture;
     return type && nest->in[summed(problem)][nest->kept] == 1 && (!architecture || architecture >= type->architecture);
+}
+
+/* One sum of many elements (bench/results/gpu-h200-tensor.md: 0.97 of the limit, in the contract's order 0.93);
+ * rows of 8-bit floats, which cost the other solvers a dozen instructions each to read. Rows of 16-bit floats the
+ * contract's order reads as fast. */
+int mf_gpu_tensor_sum_pays(const struct mf_plan *plan)
+{
+    enum { MANY = 1 << 20, FEW = 16 };
+    const struct problem *problem = &plan->problem;
+    if (!MF_GPU_LIMITS(plan->device->gpu)->architecture || !applicable(plan))
+        return 0;
+    const enum dtype type = problem->in_type[summed(problem)];
+    return (problem->kept_total == 1 && problem->reduced_total >= MANY) ||
+           ((type == DT_f8e4m3 || type == DT_f8e5m2) && problem->reduced_total >= FEW);
 }
 
 /* FORM[:CHAIN[:BLOCK[:CHAINS]]], 0 for the solver's own choice. The paper's fastest are chains of 4 in blocks of 128,
@@ -209,7 +223,7 @@ static mf_status make(struct mf_plan *plan)
 }
 
 const struct solver mf_gpu_tensor_sum = {
-    "tensor-sum",   "sums of 16-bit and 8-bit elements on tensor cores, in any order; by name",
+    "tensor-sum",   "sums of 16-bit and 8-bit elements on tensor cores, in any order",
     applicable,     make,
     mf_gpu_execute, mf_gpu_print,
     mf_gpu_forget,

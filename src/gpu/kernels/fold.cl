@@ -239,6 +239,11 @@ static inline void keep_elements(kept_type kept_, struct tensors T, shape_ptr S,
 }
 #endif
 
+/* Whether all that are folded are whole batches. */
+#ifndef WHOLE_BATCHES
+#define WHOLE_BATCHES 0
+#endif
+
 /* A phase of elements first ... first+n-1. */
 static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
                            int vectors, int second, int shift, struct lane s[OWN])
@@ -247,9 +252,9 @@ static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struc
         NO_UNROLL
         for (int k = 0; k * LANES < n; k++)
             batch(kept_, T, S, start, first, k, n, 0, 1, 0, second, 0, s);
-    } else if (!SHIFTED && n == TILE) {
+    } else if (!SHIFTED && (WHOLE_BATCHES || n == TILE)) {
         NO_UNROLL
-        for (int k = 0; k < TILE / LANES; k += BATCH)
+        for (int k = 0; k < (WHOLE_BATCHES ? n : TILE) / LANES; k += BATCH)
             batch(kept_, T, S, start, first, k, n, 1, BATCH, 1, second, 0, s);
     } else {
         NO_UNROLL

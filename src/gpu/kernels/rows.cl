@@ -3,7 +3,8 @@
  * multi-reduction: at each level a thread gives away half of its rows and takes over the other half, so that in the end
  * each has rows of its own.
  *
- * EXACT: a row has as many elements as lanes.
+ * STEPS: elements of a lane, where a thread works on rows at once, or 0: one row a team, of any length. EXACT: a row has
+ * as many elements as its lanes have in these steps; always where there are several.
  *
  * (The predicated merge of "multi-reduction": many reductions over the same lanes take little longer than one.) */
 enum { GROUPS = WARP / WIDTH, WARP_ROWS = GROUPS * ROWS, LEFT = ROWS > WIDTH ? ROWS / WIDTH : 1, FETCHED = HELD / VECTOR };
@@ -14,21 +15,21 @@ static inline int row_lane(int t, int j)
     return VECTOR > 1 ? t * HELD + j : t + WIDTH * j;
 }
 
-#if STEPS == 1
-/* The lanes of ROWS rows that have no more elements than lanes. */
+#if STEPS
+/* The lanes of ROWS rows. */
 static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
 {
     const int t = THREAD % WIDTH, count = (int)S->reduced_total;
-    struct raws r[ROWS][FETCHED];
-    struct place p[ROWS][FETCHED];
+    struct raws r[ROWS][STEPS * FETCHED];
+    struct place p[ROWS][STEPS * FETCHED];
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         /* rows past the end read the last one, and are not stored: cheaper than not reading */
         const int64_t o = first + m * GROUPS < S->kept_total ? first + m * GROUPS : S->kept_total - 1;
         const struct place start = kept_place(S, o);
         UNROLL
-        for (int f = 0; f < FETCHED; f++) {
-            const int e = row_lane(t, f * VECTOR);
+        for (int f = 0; f < STEPS * FETCHED; f++) {
+            const int e = f / FETCHED * LANES + row_lane(t, f % FETCHED * VECTOR);
             r[m][f] = no_elements();
             p[m][f] = element_place(S, start, EXACT || e < count ? e : count - VECTOR);
             if ((EXACT || count > 0) && inside(S, p[m][f]))
@@ -41,7 +42,7 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
     for (int m = 0; m < ROWS; m++) {
         struct lane l = empty_lane();
         UNROLL
-        for (int f = 0; f < FETCHED; f++)
+        for (int f = 0; f < STEPS * FETCHED; f++)
             add_vector(&l, r[m][f], EXACT, row_lane(t, f * VECTOR), count);
         UNROLL
         for (int j = 0; j < HELD; j++)
@@ -53,13 +54,17 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
     for (int m = 0; m < ROWS; m++)
         UNROLL
         for (int j = 0; j < HELD; j++) {
-            const int e = row_lane(t, j), present = PRESENCE(EXACT || e < count, inside(S, p[m][j / VECTOR]));
+            const int e = row_lane(t, j);
             struct lane l = empty_lane();
-            struct element x = map_element(one_of_vector(r[m][j / VECTOR], j % VECTOR));
-            chain(S, &l, x, 0, e, weights_of(0), present);
-            if (TWO_PHASES)
-                chain_second(&l, x, present);
-            s[m][j] = lane_state(S, l, e, EXACT || e < count);
+            UNROLL
+            for (int k = 0; k < STEPS; k++) {
+                const int f = k * FETCHED + j / VECTOR, present = PRESENCE(EXACT || e < count, inside(S, p[m][f]));
+                struct element x = map_element(one_of_vector(r[m][f], j % VECTOR));
+                chain(S, &l, x, k, e, weights_of(k), present);
+                if (TWO_PHASES) /* one step then */
+                    chain_second(&l, x, present);
+            }
+            s[m][j] = lane_state(S, l, e, EXACT ? STEPS : e < count);
         }
 }
 #endif
@@ -85,7 +90,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int t = THREAD % WARP, lane = t % WIDTH;
     const int64_t first = (BLOCK * (THREADS / WARP) + THREAD / WARP) * WARP_ROWS + t / WIDTH;
     struct state s[ROWS][HELD];
-#if STEPS > 1 /* one row a team */
+#if STEPS == 0
     KEPT_MEMORY
     team_lanes(kept_, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0,
                s[0]);
@@ -97,6 +102,15 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         short_lanes(T, S, first, 1, s);
     else
         short_lanes(T, S, first, 0, s);
+#if STEPS > 1
+    UNROLL
+    for (int m = 0; m < ROWS; m++) {
+        const int64_t o = first + m * GROUPS;
+        const struct state all = team_tree(exchange_, s[m], !WINDOWS);
+        if (lane == 0 && o < S->kept_total)
+            finish_output(T, S, o, all, S->reduced_total);
+    }
+#else
     const int carried = VECTOR == 1 || !ORDERED ? 1 : HELD; /* states of a row that go through the tree */
     if (carried == 1)
         own_levels(s, ROWS);
@@ -127,5 +141,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         if (lane % (WIDTH * LEFT / ROWS > 0 ? WIDTH * LEFT / ROWS : 1) == 0 && o < S->kept_total)
             finish_output(T, S, o, s[m][0], S->reduced_total);
     }
+#endif
 #endif
 }
