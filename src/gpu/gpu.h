@@ -108,5 +108,8 @@ int mf_cache_find(const char *compiler, const char *text, char **binary, size_t 
 void mf_cache_keep(const char *compiler, const char *text, const char *binary, size_t size);
 /* The folder's path; 0 when there is to be no cache. */
 int mf_cache_folder(char *path, size_t size);
+/* Whether there is to be one: a driver may take as long for a kernel's binary as for the kernel (PoCL compiles it once
+ * more, for work-groups of any size). */
+int mf_cache_is_on(void);
 
 #endif
