@@ -219,8 +219,10 @@ int main(void)
     gpu_test_environment("off");
     test_errors();
     test_memory();
+    gpu_test_keep_compiled(1);
     test_compile(80);
     test_compile(90);
+    gpu_test_keep_compiled(0);
     test_random("opencl:0");
     test_random("cuda:0");
     return check_done("test_gpu_match");
