@@ -11,9 +11,18 @@ __attribute__((unused)) static void gpu_test_environment(const char *cache)
 {
     mkdir("pocl-cache", 0700); /* PoCL's own, not the user's */
     setenv("POCL_CACHE_DIR", "pocl-cache", 0);
-    setenv("MODEFOLD_OPENCL_OPTIONS", "-cl-opt-disable", 0); /* 0.5 s a kernel instead of 2 to 6 s */
+    setenv("MODEFOLD_OPENCL_OPTIONS", "-cl-opt-disable", 0); /* 0.3 s a kernel instead of 2 to 6 s */
     setenv("MODEFOLD_CACHE", cache, 1);
     unsetenv("MODEFOLD_SOLVER");
+}
+
+/* From here on what sm:N compiles is kept in the folder MODEFOLD_TEST_KERNELS, if there is one, for tests of another
+ * build: they find it if their text is the same to the last character. PoCL's kernels are not, for it has a cache of
+ * its own and takes longer to make a binary than a kernel. */
+__attribute__((unused)) static void gpu_test_keep_compiled(int keep)
+{
+    const char *folder = getenv("MODEFOLD_TEST_KERNELS");
+    setenv("MODEFOLD_CACHE", keep && folder && *folder ? folder : "off", 1);
 }
 
 /* A file of the sources: below MODEFOLD_SOURCE, for programs that were carried to another machine. */

@@ -117,11 +117,27 @@ static void test_problems(void)
     problem_file_free(&file);
 }
 
+/* What a text takes is found if the cache has it, whole; the plan for sm:90 left it there. */
+static void test_usage(const char *text, const char *compiler)
+{
+    struct gpu_usage first = {0}, found = {0}, forged = {77, 78, 79};
+    char key[2100], *binary;
+    size_t size;
+    snprintf(key, sizeof key, "usage, %.2000s", compiler);
+    CHECK(mf_nvrtc_usage(text, 90, &first) == MF_OK && first.registers > 4);
+    mf_cache_keep(key, text, (const char *)&forged, sizeof forged);
+    CHECK(mf_nvrtc_usage(text, 90, &found) == MF_OK && !memcmp(&found, &forged, sizeof found));
+    mf_cache_keep(key, text, "short", 5); /* compiled again */
+    CHECK(mf_nvrtc_usage(text, 90, &found) == MF_OK && !memcmp(&found, &first, sizeof found));
+    CHECK(mf_cache_find(compiler, text, &binary, &size) && size > 500);
+    mf_free(binary);
+}
+
 /* The cuda device calls mf_nvrtc_compile with its prelude, the kernel's text and no usage. The text is taken out of the
  * entry that a plan for sm:90 left, and the entry's binary is replaced, to see that this call finds it. */
 static void test_key(void)
 {
-    static char data[1 << 20], compiler[2000], text[1 << 20];
+    static char data[1 << 20], key[2000], text[1 << 20];
     struct problem_line *line = malloc(sizeof *line);
     mf_device *device;
     mf_plan *plan;
@@ -136,12 +152,13 @@ static void test_key(void)
     }
     CHECK(!problem_parse("ij->i | sum(a) | a=f32[30,40] o=f32[30]", line, error, sizeof error));
     CHECK(problem_plan(device, line, NULL, 0, &plan) == MF_OK);
-    if (CHECK(count_entries("cache-key") == 1) && CHECK(read_entry(data, sizeof data) > 48)) {
+    if (CHECK(count_entries("cache-key") == 2) && CHECK(read_entry(data, sizeof data) > 48)) {
         memcpy(sizes, data + 8, sizeof sizes);
-        if (CHECK(sizes[0] < sizeof compiler && sizes[1] < sizeof text && 40 + sizes[0] + sizes[1] < sizeof data)) {
-            memcpy(compiler, data + 40, (size_t)sizes[0]);
+        if (CHECK(sizes[0] < sizeof key && sizes[1] < sizeof text && 40 + sizes[0] + sizes[1] < sizeof data)) {
+            memcpy(key, data + 40, (size_t)sizes[0]); /* the binary's, or what it takes: of the same text */
             memcpy(text, data + 40 + sizes[0], (size_t)sizes[1]);
         }
+        const char *compiler = key + (strncmp(key, "usage, ", 7) ? 0 : 7);
         CHECK(!strncmp(text, mf_gpu_cuda.prelude, strlen(mf_gpu_cuda.prelude)) && strstr(text, "modefold"));
         mf_cache_keep(compiler, text, "forged", 6);
         CHECK(mf_nvrtc_compile(text, 90, NULL, &binary, &size) == MF_OK);
@@ -149,6 +166,7 @@ static void test_key(void)
         mf_free(binary);
         CHECK(mf_nvrtc_compile(text, 80, NULL, &binary, &size) == MF_OK && size > 500); /* another key */
         mf_free(binary);
+        test_usage(text, compiler);
     }
     mf_plan_destroy(plan);
     mf_device_close(device);
@@ -159,6 +177,7 @@ int main(void)
 {
     char version[256];
     gpu_test_environment("off");
+    gpu_test_keep_compiled(1);
     if (mf_nvrtc_version(version, sizeof version)) {
         check_skip("kernels for CUDA", version);
         return check_done("test_gpu_compile");

@@ -72,7 +72,7 @@ int main(void)
 {
     mf_device *cpu = NULL, *gpu = NULL;
     mf_plan *plan = NULL;
-    gpu_test_environment("gradient-cache");
+    gpu_test_environment("off");
     fill(a, A, 1);
     fill(b, B, 2);
     fill(d, O, 3);

@@ -273,8 +273,10 @@ int main(void)
     gpu_test_environment("off");
     test_errors();
     test_memory();
+    gpu_test_keep_compiled(1);
     test_compile(80);
     test_compile(90);
+    gpu_test_keep_compiled(0);
     test_warm();
     test_random("opencl:0");
     test_random("cuda:0");

@@ -163,6 +163,7 @@ static void check_compiled(void)
         check_skip("every form for sm_90", mf_error());
         return;
     }
+    gpu_test_keep_compiled(1);
     for (int f = 0; f < FORMS; f++)
         for (int values = 1; values <= 32; values *= 2)
             for (int wide = 0; wide < 2; wide++) {
@@ -173,6 +174,7 @@ static void check_compiled(void)
             }
     CHECK(plan_sum(device, "multi:swap:0:32", "f32", 4, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
           strstr(text, "of 4 elements spans are from 1 to 4 threads"));
+    gpu_test_keep_compiled(0);
     mf_device_close(device);
 }
 

@@ -188,6 +188,7 @@ static void check_compiled(int architecture)
         check_skip(name, mf_error());
         return;
     }
+    gpu_test_keep_compiled(1);
     for (int s = 0; s < 3; s++) {
         check_kernel(there, full[s], "f32");
         check_kernel(there, full[s], s ? "f16" : "bf16");
@@ -199,6 +200,7 @@ static void check_compiled(int architecture)
         CHECK_MSG(strstr(text, "solver product"), "in any order: %s", text);
     if (CHECK_MSG(plan(there, NULL, "f32", 1024, 0, text, sizeof text) == MF_OK, "%s", text))
         CHECK_MSG(!strstr(text, "solver product"), "in the contract's order: %s", text);
+    gpu_test_keep_compiled(0);
     mf_device_close(there);
 }
 

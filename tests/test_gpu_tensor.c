@@ -158,6 +158,7 @@ static void check_compiled(int architecture)
         check_skip(name, mf_error());
         return;
     }
+    gpu_test_keep_compiled(1);
     for (int f = 0; f < 5; f++)
         for (int t = 0; t < 5; t++)
             if (!(t > 1 && f == 4) && !(t > 2 && architecture < 89)) {
@@ -171,6 +172,7 @@ static void check_compiled(int architecture)
         }
     if (architecture == 90)
         check_choice(on, 1);
+    gpu_test_keep_compiled(0);
     mf_device_close(on);
 }
 

@@ -3,15 +3,15 @@
  *
  * MODEFOLD_GPU_VERIFY_COUNT says how many random ones (150), MODEFOLD_GPU_VERIFY_SEED which (1). Nearly every problem
  * has a kernel of its own, and PoCL compiles one at a time: MODEFOLD_GPU_VERIFY_SHARE=1/2 takes the first of every 2
- * problems and 2/2 the second, so that two processes do all. MODEFOLD_GPU_VERIFY_CACHE names a folder to find the
- * kernels of an earlier run in. */
+ * problems and 2/2 the second, so that two processes do all. PoCL finds the kernels of an earlier run in its own cache,
+ * if POCL_CACHE_DIR names that run's. */
 #include "gpu_test.h"
 #include "random.h"
 #include "verify.h"
 
 enum {
-    KEPT_RANDOM = 150, /* kernels of more random problems are not kept on disk */
-    REOPEN = 200       /* a device holds every kernel that it has met: now and then a new one */
+    USUAL_RANDOM = 150,
+    REOPEN = 200 /* a device holds every kernel that it has met: now and then a new one */
 };
 
 static struct verifier verifier;
@@ -78,13 +78,11 @@ static void check_file(const char *path, int least)
 static void check_random(void)
 {
     static struct problem_line line;
-    long count = environment_number("MODEFOLD_GPU_VERIFY_COUNT", KEPT_RANDOM);
+    long count = environment_number("MODEFOLD_GPU_VERIFY_COUNT", USUAL_RANDOM);
     uint64_t seed = (uint64_t)environment_number("MODEFOLD_GPU_VERIFY_SEED", 1);
     for (long i = 0; i < count; i++) {
         if (!is_ours(i))
             continue;
-        if (i >= KEPT_RANDOM)
-            setenv("MODEFOLD_CACHE", "off", 1);
         random_problem(seed, (uint64_t)i, &line);
         check_problem(&line);
     }
@@ -139,8 +137,8 @@ static void check_that_it_compares(void)
 
 int main(void)
 {
-    const char *cache = getenv("MODEFOLD_GPU_VERIFY_CACHE"), *share = getenv("MODEFOLD_GPU_VERIFY_SHARE");
-    gpu_test_environment(cache && *cache ? cache : "cache-verify");
+    const char *share = getenv("MODEFOLD_GPU_VERIFY_SHARE");
+    gpu_test_environment("off");
     if (share && *share)
         CHECK(sscanf(share, "%ld/%ld", &part, &parts) == 2 && part >= 1 && part <= parts);
     if (!open_device()) {

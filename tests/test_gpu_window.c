@@ -215,9 +215,11 @@ static void check_compiled(int architecture)
         check_skip(name, mf_error());
         return;
     }
+    gpu_test_keep_compiled(1);
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
         if (CHECK_MSG(plan(there, forms[f][0], conv, forms[f][1], 64, 0, text, sizeof text) == MF_OK, "%s", text))
             CHECK_MSG(strstr(text, " 0 spilled"), "%s of %s spills:\n%s", forms[f][0], forms[f][1], text);
+    gpu_test_keep_compiled(0);
     mf_device_close(there);
 }
 

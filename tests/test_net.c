@@ -188,16 +188,18 @@ static void check_compiling(const mf_net *net)
         check_skip("kernels for sm:90", mf_error());
         return;
     }
+    gpu_test_keep_compiled(1);
     mf_net_plan *plan = plan_of(net, device, NULL);
     CHECK(mf_net_plan_run(plan, &input) == MF_ERROR_UNSUPPORTED);
     mf_net_plan_destroy(plan);
+    gpu_test_keep_compiled(0);
     mf_device_close(device);
 }
 
 int main(void)
 {
     mf_device *cpu;
-    gpu_test_environment("cache");
+    gpu_test_environment("off");
     mf_net *fused = net_small(0), *unfused = net_small(MF_NET_UNFUSED);
     if (!CHECK_MSG(fused && unfused && mf_device_open("cpu", &cpu) == MF_OK, "%s", mf_error()))
         return check_done("net");

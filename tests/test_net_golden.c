@@ -167,7 +167,7 @@ int main(void)
     static struct golden golden[2];
     mf_net *net = NULL, *unfused = NULL;
     mf_net_names *names = NULL;
-    gpu_test_environment("cache");
+    gpu_test_environment("off");
     if (!shared_exists(WEIGHTS)) {
         check_skip("the real weights", "../shared/data/yolo is not here");
         return check_done("net_golden");

@@ -172,11 +172,13 @@ static void check_compiling(const mf_net *net)
         check_skip("kernels for sm:90", mf_error());
         return;
     }
+    gpu_test_keep_compiled(1);
     for (int precision = MF_NET_F32; precision <= MF_NET_F16; precision++) {
         mf_net_plan *plan = plan_of(net, device, &(mf_net_options){.precision = (mf_net_precision)precision});
         CHECK(mf_net_plan_run(plan, &input) == MF_ERROR_UNSUPPORTED);
         mf_net_plan_destroy(plan);
     }
+    gpu_test_keep_compiled(0);
     mf_device_close(device);
 }
 
@@ -224,7 +226,7 @@ static void check_refused(const mf_net *net)
 int main(void)
 {
     mf_device *device = NULL;
-    gpu_test_environment("cache");
+    gpu_test_environment("off");
     mf_net *net = net_small(0), *unfused = net_small(MF_NET_UNFUSED);
     if (!CHECK_MSG(net && unfused && mf_device_open("cpu", &cpu) == MF_OK, "%s", mf_error()))
         return check_done("net_gpu");

@@ -100,11 +100,14 @@ run_tests() {
 # ---- The stages -----------------------------------------------------------------------------------------------------
 
 # Random problems on a GPU's engine are many here, few in the other stages, which find the kernels compiled here on
-# disk: it is the same text.
-MODEFOLD_GPU_VERIFY_CACHE=$PWD/build/gpu-kernels
-export MODEFOLD_GPU_VERIFY_CACHE
+# disk, PoCL's and NVRTC's: both caches compare the whole text, and it is the same text.
+POCL_CACHE_DIR=$PWD/build/gpu-kernels/pocl
+MODEFOLD_TEST_KERNELS=$PWD/build/gpu-kernels/cuda
+export POCL_CACHE_DIR MODEFOLD_TEST_KERNELS
+mkdir -p "$POCL_CACHE_DIR" "$MODEFOLD_TEST_KERNELS"
 stage_gcc() {
-    rm -rf "$MODEFOLD_GPU_VERIFY_CACHE"
+    rm -rf "$POCL_CACHE_DIR" "$MODEFOLD_TEST_KERNELS"
+    mkdir -p "$POCL_CACHE_DIR" "$MODEFOLD_TEST_KERNELS"
     needs gcc cmake gcc && build gcc gcc &&
         MODEFOLD_GPU_VERIFY_COUNT=${MODEFOLD_GPU_VERIFY_COUNT:-2000} \
             MODEFOLD_GPU_MATCH_COUNT=${MODEFOLD_GPU_MATCH_COUNT:-1000} run_tests gcc gcc -LE install

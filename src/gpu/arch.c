@@ -60,20 +60,17 @@ static void arch_close(struct gpu *gpu)
 
 static mf_status arch_build(struct gpu *gpu, const char *text, struct gpu_kernel **kernel)
 {
-    size_t size;
-    char *binary, *whole = mf_text_join(mf_text_prelude_cu, text);
+    char *whole = mf_text_join(mf_text_prelude_cu, text);
     *kernel = NULL;
     if (!whole)
         return MF_ERROR_MEMORY;
     struct gpu_kernel *made = mf_calloc(sizeof *made);
-    mf_status status =
-        made ? mf_nvrtc_compile(whole, gpu->common.limits.architecture, &made->usage, &binary, &size) : MF_ERROR_MEMORY;
+    mf_status status = made ? mf_nvrtc_usage(whole, gpu->common.limits.architecture, &made->usage) : MF_ERROR_MEMORY;
     mf_free(whole);
     if (status != MF_OK) {
         mf_free(made);
         return status;
     }
-    mf_free(binary);
     *kernel = made;
     return MF_OK;
 }

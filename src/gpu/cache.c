@@ -62,6 +62,12 @@ int mf_cache_folder(char *path, size_t size)
     return n > 0 && (size_t)n < size;
 }
 
+int mf_cache_is_on(void)
+{
+    char folder[MAX_PATH];
+    return mf_cache_folder(folder, sizeof folder);
+}
+
 /* The path of an entry; 0 when there is to be none. */
 static int entry_path(const char *compiler, const char *text, char *path, size_t size)
 {

@@ -95,6 +95,8 @@ void mf_cuda_leave(void);
 /* Compiles text, which has its prelude, for an architecture such as 90 (sm_90), or takes it from the cache. *binary is
  * from mf_alloc. With usage (null: nobody asks) it is compiled even if the cache has it. */
 mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size);
+/* What text takes. The cache has its binary then, if there is a cache, and what it takes. */
+mf_status mf_nvrtc_usage(const char *text, int architecture, struct gpu_usage *usage);
 /* Whether it does that, with a sentence if not. */
 mf_status mf_nvrtc_knows(int architecture);
 /* "NVRTC 13.0", or the sentence why there is none. */
@@ -109,5 +111,8 @@ int mf_cache_find(const char *compiler, const char *text, char **binary, size_t 
 void mf_cache_keep(const char *compiler, const char *text, const char *binary, size_t size);
 /* The folder's path; 0 when there is to be no cache. */
 int mf_cache_folder(char *path, size_t size);
+/* Whether there is to be one: a driver may take as long for a kernel's binary as for the kernel (PoCL compiles it once
+ * more, for work-groups of any size). */
+int mf_cache_is_on(void);
 
 #endif

@@ -180,7 +180,36 @@ static mf_status compile_unspilled(const char *text, int architecture, int count
     return MF_OK;
 }
 
-mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size)
+/* What a kernel takes is an entry of its own, beside the binary's: the binary says nothing of it. */
+static void usage_key(const char *key, char *name, size_t size)
+{
+    snprintf(name, size, "usage, %s", key);
+}
+
+static int find_usage(const char *key, const char *text, struct gpu_usage *usage)
+{
+    char name[280], *kept;
+    size_t size;
+    usage_key(key, name, sizeof name);
+    if (!mf_cache_find(name, text, &kept, &size))
+        return 0;
+    int good = size == sizeof *usage;
+    if (good)
+        memcpy(usage, kept, sizeof *usage);
+    mf_free(kept);
+    return good;
+}
+
+static void keep_usage(const char *key, const char *text, const struct gpu_usage *usage)
+{
+    char name[280];
+    usage_key(key, name, sizeof name);
+    mf_cache_keep(name, text, (const char *)usage, sizeof *usage);
+}
+
+/* again: even if the cache has it. */
+static mf_status compile_or_find(const char *text, int architecture, int again, struct gpu_usage *usage, char **binary,
+                                 size_t *size)
 {
     enum { OPTIONS = 8, KEY_OPTIONS = 7 };
     char target[40], key[256];
@@ -200,7 +229,7 @@ mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage 
     int length = snprintf(key, sizeof key, "NVRTC %d.%d", major, minor);
     for (int i = 0; i < KEY_OPTIONS; i++)
         length += snprintf(key + length, sizeof key - (size_t)length, " %s", options[i]);
-    if (!usage && mf_cache_find(key, text, binary, size))
+    if (!again && (!usage || find_usage(key, text, usage)) && mf_cache_find(key, text, binary, size))
         return MF_OK;
     int count = OPTIONS;
     if (major >= 13) /* the compiler's own cache would keep what the assembler says from us */
@@ -212,5 +241,22 @@ mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage 
         return status;
     }
     mf_cache_keep(key, text, *binary, *size);
+    if (usage && !again)
+        keep_usage(key, text, usage);
     return MF_OK;
+}
+
+mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size)
+{
+    return compile_or_find(text, architecture, usage != NULL, usage, binary, size);
+}
+
+mf_status mf_nvrtc_usage(const char *text, int architecture, struct gpu_usage *usage)
+{
+    char *binary;
+    size_t size;
+    mf_status status = compile_or_find(text, architecture, 0, usage, &binary, &size);
+    if (status == MF_OK)
+        mf_free(binary);
+    return status;
 }

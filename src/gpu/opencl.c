@@ -363,7 +363,7 @@ static mf_status compile(const struct gpu *gpu, const char *whole, cl_program *c
 static void keep_binary(const struct gpu *gpu, const char *whole, cl_program program)
 {
     size_t size = 0;
-    if (cl.GetProgramInfo(program, PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) || !size)
+    if (!mf_cache_is_on() || cl.GetProgramInfo(program, PROGRAM_BINARY_SIZES, sizeof size, &size, NULL) || !size)
         return;
     char *binary = mf_alloc(size);
     if (binary && !cl.GetProgramInfo(program, PROGRAM_BINARIES, sizeof binary, &binary, NULL))
