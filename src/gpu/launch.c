@@ -116,6 +116,13 @@ static void magic_of(int64_t size, int64_t *magic, int64_t *shift)
     *shift = bits - 1;
 }
 
+int64_t mf_gpu_divisor(int64_t size)
+{
+    int64_t magic, shift;
+    magic_of(size, &magic, &shift);
+    return magic | shift << 32;
+}
+
 /* In the order of struct shape, kernels/shape.cl. */
 static void fill_shape(const struct problem *problem, const struct gpu_choice *choice, struct gpu_plan *gpu)
 {

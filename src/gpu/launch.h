@@ -52,6 +52,9 @@ int mf_gpu_kernel_count(const struct mf_device *device);
 /* The device's kernels, which plans share: freed when it is closed. */
 void mf_gpu_discard_programs(struct mf_device *device);
 
+/* A number from 1 to 2^30 as a kernel's divide_by takes it (kernels/common.cl). */
+int64_t mf_gpu_divisor(int64_t size);
+
 /* Least power of two that is at least n >= 1. */
 static inline int64_t mf_power_above(int64_t n)
 {

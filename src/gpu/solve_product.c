@@ -67,11 +67,11 @@ static double greatest(double a, double b)
  * one product of factors fitted to 273 times of tiles and parts, of which it gives two in three within 11 %, of three
  * products to 45, within 13 %. */
 static const struct product_rates {
-    double products, shared_bytes, cache_bytes, read_again, begin, latency, in_cluster, in_workspace;
+    double products, shared_bytes, cache_bytes, read_again, cluster_bytes, begin, latency, in_cluster, in_workspace;
     double step, used_by_4, used_by_8; /* the part of the multiprocessors that get a block: clusters leave gaps */
     double many;                       /* blocks after each other, of which those that are done early make room */
-} single = {1312, 170, 8780, 200, 4600, 155, 0, 8400, 0, 0.905, 0.78, 4},
-  triple = {1294, 198, 11539, 100, 3617, 85, 447, 6012, 15, 0.875, 0.6, HUGE_VAL};
+} single = {1312, 170, 8780, 200, 3300, 4600, 155, 0, 8400, 0, 0.905, 0.78, 4},
+  triple = {1294, 198, 11539, 100, HUGE_VAL, 3617, 85, 447, 6012, 15, 0.875, 0.6, HUGE_VAL};
 
 static double rounds(const struct product_rates *rates, double blocks)
 {
@@ -107,10 +107,11 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const double busy = each * steps * (step + rates->step),
                  waits = waves * (steps * (latency + 1.05 * multiply) + rates->begin);
     const double sums = (double)blocks * outputs * 8 / memory_bytes + outputs * 4 * (double)parts / rates->read_again;
-    return greatest(busy + rates->begin, waits) + (parts == 1 ? 0
-                                                   : joins_in_cluster(parts, tile->products, limits)
-                                                       ? rates->in_cluster
-                                                       : rates->in_workspace + sums);
+    return greatest(busy + rates->begin, waits) +
+           (parts == 1 ? 0
+            : joins_in_cluster(parts, tile->products, limits)
+                ? rates->in_cluster + (double)blocks * outputs * 4 / rates->cluster_bytes
+                : rates->in_workspace + sums);
 }
 
 /* Whether a tile is not worth a look: a thread has outputs for all its registers, and needs some to read elements one

@@ -149,10 +149,11 @@ static double cost_of(const struct problem *problem, const struct product *p, co
                       const struct window_tile *t, int multiprocessors)
 {
     const double products = 989, shared_bytes = 501, cache_bytes = 11539; /* a nanosecond */
-    const double begin = 4575, around = t->resident ? 502 : 938, latency = t->resident ? 7 : 113;
+    const double copies = 60 /* a multiprocessor */, around = t->resident ? 502 : 938, latency = t->resident ? 7 : 113;
     const struct product_tile *tile = t->form.tile;
     const int64_t blocks = blocks_of(problem, p, w, t), room = t->room * (int64_t)multiprocessors;
     const double steps = (double)mf_gpu_products_steps(problem, p), waves = (double)over(blocks, room);
+    const double begin = 4575 + (t->resident ? (double)tile->columns * TILE_TERM_BYTES * steps / copies : 0);
     const double copied = (t->resident ? 0 : tile->columns * TILE_TERM_BYTES) + (double)t->span_bytes / steps;
     const double multiply = (double)tile->rows * tile->columns * TILE_TERM_BYTES / 2 * tile->products / products;
     const double read =
@@ -209,9 +210,9 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
 /* With the pool, or solver product and a fold for the pool: whose launch, and writing and reading what it reads. */
 static int pooling_pays(const struct mf_plan *plan, const struct product *p, const struct window_tile *t, double cost)
 {
-    const double launch = 2000, memory_bytes = 2500; /* nanoseconds; a nanosecond */
+    const double fewer_stores = 0.8, launch = 2000, memory_bytes = 2500; /* nanoseconds; a nanosecond */
     const double bytes = 2 * (double)plan->problem.kept_total * mf_dtypes[plan->problem.out_type[0]].size;
-    return cost < mf_gpu_product_cost(plan, p, t->form.products) + launch + bytes / memory_bytes;
+    return fewer_stores * cost < mf_gpu_product_cost(plan, p, t->form.products) + launch + bytes / memory_bytes;
 }
 
 int mf_gpu_window_pays(const struct mf_plan *plan)
@@ -287,12 +288,15 @@ static mf_status make_choice(struct mf_plan *plan, const struct product *p, cons
     const int64_t right = over(p->columns, tile->columns);
     choice.own[0] = right;
     choice.own[4] = choice.own[5] = choice.blocks / right;
-    if (t->resident && choice.blocks > t->room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors) {
-        choice.own[5] = over(t->room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, right);
+    const int64_t room = over(t->room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, right);
+    if (t->resident && choice.own[4] > room) {
+        choice.own[5] = over(choice.own[4], over(choice.own[4], room)); /* as many tiles for each */
         choice.blocks = choice.own[5] * right;
     }
     choice.own[1] = over(size[w->across], t->across);
     choice.own[2] = over(size[w->down], t->down);
+    choice.own[6] = mf_gpu_divisor(choice.own[1]);
+    choice.own[8] = mf_gpu_divisor(choice.own[2]);
     choice.own[3] = p->rows / size[w->down] / size[w->across];
     choice.own[7] = p->columns;
     write_macros(plan, p, w, t, &choice);

@@ -38,6 +38,13 @@ static inline number divide(shape_ptr S, number v, int l)
 #endif
 }
 
+/* v / size for v < 2^31; divisor: what the host makes of the size (mf_gpu_divisor). */
+static inline uint32_t divide_by(int64_t divisor, uint32_t v)
+{
+    const uint32_t magic = (uint32_t)divisor;
+    return magic ? MULHI(v, magic) >> (uint32_t)(divisor >> 32) : v;
+}
+
 static inline struct place kept_place(shape_ptr S, int64_t o)
 {
     struct place p;

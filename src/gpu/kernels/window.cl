@@ -8,6 +8,7 @@
  * pooled positions. The finish part must not fall where the sum rises, nor differ between the four.
  *
  * p[0]: blocks along the columns; p[1], p[2]: tiles along positions across and down; p[3]: the rows' other positions;
+ * p[6], p[8]: p[1] and p[2] as divisors;
  * p[4], p[5]: RESIDENT: tiles of positions, and how many a block goes on by; p[7]: columns. */
 struct corner {
     int64_t batch, outer, column, columns;
@@ -16,15 +17,16 @@ struct corner {
 
 static inline struct corner corner_of(shape_ptr S, uint32_t tile)
 {
-    const uint32_t across = (uint32_t)S->p[1], down = (uint32_t)S->p[2], outer = (uint32_t)S->p[3];
-    const uint32_t line = tile / across, others = line / down;
+    const uint32_t across = (uint32_t)S->p[1], down = (uint32_t)S->p[2];
+    const uint32_t line = divide_by(S->p[6], tile), others = divide_by(S->p[8], line);
+    const int64_t positions = S->size[LOOP_DOWN] * S->size[LOOP_ACROSS];
     struct corner at;
     at.column = (uint32_t)BLOCK % (uint32_t)S->p[0] * (int64_t)COLUMNS;
     at.columns = S->p[7];
-    at.across = (int)(tile % across * TILE_ACROSS);
-    at.down = (int)(line % down * TILE_DOWN);
-    at.outer = others % outer * (S->size[LOOP_DOWN] * S->size[LOOP_ACROSS]);
-    at.batch = others / outer;
+    at.across = (int)((tile - line * across) * TILE_ACROSS);
+    at.down = (int)((line - others * down) * TILE_DOWN);
+    at.batch = RESIDENT ? 0 : others / (uint32_t)S->p[3];
+    at.outer = (others - at.batch * S->p[3]) * positions;
     return at;
 }
 
@@ -181,11 +183,10 @@ static inline void fold_tiles(MMA_TYPE mma, struct tensors T, shape_ptr S, SHARE
     struct corner at = corner_of(S, tile);
     struct bringing b = begin_tiles(T, S, at);
     int place = 0;
+    bring_spans(T, S, at, vectors, shared);
     NO_UNROLL
     for (int s = 0; s < STAGES; s++)
         bring_tile(T, S, at, staged, vectors, &b);
-    bring_spans(T, S, at, vectors, shared);
-    COMMIT();
     write_offsets(S, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
     NO_UNROLL
     for (; tile < tiles; tile += by) {
