@@ -1,7 +1,9 @@
-/* Speed of mf_match on a GPU, by solver: comparisons of two rows of 512 bits, in 10^9 a second, the two nearest.
+/* Speed of mf_match on a GPU, by solver: comparisons of two rows of bits, in 10^9 a second, the two nearest.
  *
- *   bench_gpu_match [device [rows]]           cuda:0; rows x rows, else 10,000, 100,000 and 270,000
- *   bench_gpu_match --tune [device [rows]]    solver tensor with numbers of its own: splits, blocks beside each other
+ *   bench_gpu_match [device [rows [bits]]]    cuda:0; rows x rows, else 10,000, 100,000 and 270,000; 512, or so many
+ *                                             bits in words of 64
+ *   bench_gpu_match --tune [device [rows [bits]]]
+ *                                             solver tensor with numbers of its own: splits, blocks beside each other
  *                                             on a multiprocessor, 16 queries of a warp and 8 rows so many times
  *
  * A time is that of calls with a workspace, one after the other for half a second (--tune: less), until the device has
@@ -13,7 +15,7 @@
 
 #include <modefold_match.h>
 
-enum { WORDS = 8 /* of 64 bits */, KEEP = 2, MOST_CALLS = 1000 };
+enum { WORDS = 8 /* of 64 bits, where nobody says */, KEEP = 2, MOST_CALLS = 1000 };
 
 static double seconds(void)
 {
@@ -25,7 +27,7 @@ static double seconds(void)
 struct sides {
     mf_device *device;
     void *queries, *train, *indices, *distances, *matches;
-    int64_t rows;
+    int64_t rows, words;
     double enough; /* seconds of a measurement */
 };
 
@@ -45,7 +47,7 @@ static DLTensor tensor(const struct sides *s, void *memory, mf_type type, int nd
 
 static struct result measure(const struct sides *s, const char *solver, int cross_check)
 {
-    const int64_t rows[2] = {s->rows, WORDS}, out[2] = {s->rows, KEEP};
+    const int64_t rows[2] = {s->rows, s->words}, out[2] = {s->rows, KEEP};
     const DLTensor q = tensor(s, s->queries, MF_U64, 2, rows), t = tensor(s, s->train, MF_U64, 2, rows),
                    i = tensor(s, s->indices, MF_I32, 2, out), d = tensor(s, s->distances, MF_I32, 2, out),
                    m = tensor(s, s->matches, MF_I32, 1, rows);
@@ -93,7 +95,7 @@ static void print(const struct sides *s, const char *solver, int cross_check)
 
 static mf_status fill(const struct sides *s, void *memory, uint64_t seed)
 {
-    const size_t words = (size_t)s->rows * WORDS;
+    const size_t words = (size_t)(s->rows * s->words);
     uint64_t *bits = malloc(8 * words), x = seed;
     for (size_t w = 0; bits && w < words; w++) { /* Marsaglia's xorshift */
         x ^= x << 13;
@@ -159,13 +161,13 @@ static void tune(const struct sides *s)
     free(expected);
 }
 
-static void with_rows(mf_device *device, int64_t rows, int tunes)
+static void with_rows(mf_device *device, int64_t rows, int64_t words, int tunes)
 {
-    struct sides s = {device, NULL, NULL, NULL, NULL, NULL, rows, tunes ? 0.1 : 0.5};
+    struct sides s = {device, NULL, NULL, NULL, NULL, NULL, rows, words, tunes ? 0.1 : 0.5};
     void **const memory[] = {&s.queries, &s.train, &s.indices, &s.distances, &s.matches};
     mf_status status = MF_OK;
     for (int i = 0; i < 5 && status == MF_OK; i++)
-        status = mf_memory_create(device, rows * (i < 2 ? 8 * WORDS : 4 * KEEP), memory[i]);
+        status = mf_memory_create(device, rows * (i < 2 ? 8 * words : 4 * KEEP), memory[i]);
     if (status == MF_OK)
         status = fill(&s, s.queries, 88172645463325252u);
     if (status == MF_OK)
@@ -185,13 +187,14 @@ int main(int argc, char **argv)
     mf_device *device;
     argc -= tunes;
     argv += tunes;
+    const int64_t words = argc > 3 && atoll(argv[3]) >= 64 ? atoll(argv[3]) / 64 : WORDS;
     if (mf_device_open(argc > 1 ? argv[1] : "cuda:0", &device) != MF_OK) {
         printf("bench_gpu_match: %s\n", mf_error()); /* not an error of make bench on other machines */
         return 0;
     }
-    printf("%s; 10^9 comparisons a second\n", mf_device_describe(device));
+    printf("%s; 10^9 comparisons of %lld bits a second\n", mf_device_describe(device), (long long)(64 * words));
     for (int i = 0; i < (argc > 2 ? 1 : 3); i++)
-        with_rows(device, argc > 2 ? atoll(argv[2]) : sizes[i], tunes);
+        with_rows(device, argc > 2 ? atoll(argv[2]) : sizes[i], words, tunes);
     mf_device_close(device);
     return 0;
 }

@@ -118,8 +118,9 @@ static void check_choice(mf_device *on, int wanted)
         const char *type;
         int64_t rows, length;
         int chosen;
-    } tests[] = {{"f16", 1, 1 << 20, 1},  {"bf16", 1, 1 << 24, 1}, {"f16", 1, 1 << 16, 0}, {"f16", 1 << 12, 256, 0},
-                 {"f8e4m3", 300, 256, 1}, {"f8e5m2", 300, 8, 0},   {"i8", 1, 1 << 22, 1},  {"f32", 1, 1 << 22, 0}};
+    } tests[] = {{"f16", 1, 1 << 20, 1},  {"bf16", 1, 1 << 24, 1}, {"f16", 1, 1 << 16, 0},  {"f16", 1 << 12, 256, 0},
+                 {"f8e4m3", 300, 256, 1}, {"f8e5m2", 300, 128, 1}, {"f8e5m2", 300, 256, 0}, {"f8e4m3", 300, 16, 0},
+                 {"i8", 1, 1 << 22, 1},   {"f32", 1, 1 << 22, 0}};
     char text[2048];
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++)
         for (int free = 0; free < 2; free++) {

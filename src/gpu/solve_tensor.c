@@ -65,18 +65,18 @@ static int applicable(const struct mf_plan *plan)
     return type && nest->in[summed(problem)][nest->kept] == 1 && (!architecture || architecture >= type->architecture);
 }
 
-/* One sum of many elements (bench/results/gpu-h200-tensor.md: 0.97 of the limit, in the contract's order 0.93);
- * rows of 8-bit floats, which cost the other solvers a dozen instructions each to read. Rows of 16-bit floats the
- * contract's order reads as fast. */
+/* Where it was faster (bench/results/gpu-h200-tensor.md): one sum of many elements, and rows of some lengths of 8-bit
+ * floats, which cost the other solvers a dozen instructions each to read. */
 int mf_gpu_tensor_sum_pays(const struct mf_plan *plan)
 {
-    enum { MANY = 1 << 20, FEW = 16 };
+    enum { MANY = 1 << 20, E4_FROM = 32, E5_FROM = 64, E5_TO = 128 };
     const struct problem *problem = &plan->problem;
     if (!MF_GPU_LIMITS(plan->device->gpu)->architecture || !applicable(plan))
         return 0;
     const enum dtype type = problem->in_type[summed(problem)];
-    return (problem->kept_total == 1 && problem->reduced_total >= MANY) ||
-           ((type == DT_f8e4m3 || type == DT_f8e5m2) && problem->reduced_total >= FEW);
+    const int64_t row = problem->reduced_total;
+    return (problem->kept_total == 1 && row >= MANY) || (type == DT_f8e4m3 && row >= E4_FROM) ||
+           (type == DT_f8e5m2 && row >= E5_FROM && row <= E5_TO);
 }
 
 /* FORM[:CHAIN[:BLOCK[:CHAINS]]], 0 for the solver's own choice. The paper's fastest are chains of 4 in blocks of 128,
