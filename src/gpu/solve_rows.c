@@ -27,7 +27,8 @@ static mf_status make(struct mf_plan *plan)
         inputs += problem->map_uses[i];
     int64_t reduced = problem->reduced_total;
     int lanes = (int)mf_power_above(reduced < 1 ? 1 : reduced < LANES ? reduced : LANES);
-    int vector = mf_gpu_row_vector(problem), steps = (int)((reduced + LANES - 1) / LANES), shifted = 0;
+    int vector = mf_gpu_row_vector(problem), shifted = 0;
+    const int steps = reduced ? (int)((reduced + LANES - 1) / LANES) : 1; /* an empty row is a short one */
     int64_t bounds[2] = {0, 0};
     if (vector == 1 && steps > 1) {
         vector = mf_gpu_shifted_vector(problem, bounds);
