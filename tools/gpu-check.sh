@@ -57,18 +57,27 @@ esac
 # test_gpu_verify is about opencl:0; the problems come below, on the device.
 : "${MODEFOLD_GPU_VERIFY_COUNT:=0}"
 export MODEFOLD_GPU_VERIFY_COUNT
-# They run beside each other: most of their time goes into compiling kernels.
+# They run beside each other, for most of their time goes into compiling kernels; but test_gpu_cuda comes first, alone:
+# it takes all memory that there is.
 tests=
-for test in "$binaries"/tests/test_gpu_* "$binaries"/tests/test_net_gpu; do
+run_test() {
+    mkdir -p "$work/$1"
+    (
+        cd "$work/$1" || exit 1
+        timeout 3600 "$binaries/tests/$1" >"$work/$1.log" 2>&1 </dev/null
+        echo $? >"$work/$1.status"
+    )
+}
+for test in "$binaries"/tests/test_gpu_cuda "$binaries"/tests/test_gpu_[!c]* "$binaries"/tests/test_gpu_c[!u]* \
+    "$binaries"/tests/test_net_gpu; do
     [ -f "$test" ] && [ -x "$test" ] || continue
     name=${test##*/}
     tests="$tests $name"
-    mkdir -p "$work/$name"
-    (
-        cd "$work/$name" || exit 1
-        timeout 3600 "$test" >"$work/$name.log" 2>&1 </dev/null
-        echo $? >"$work/$name.status"
-    ) &
+    if [ "$name" = test_gpu_cuda ]; then
+        run_test "$name"
+    else
+        run_test "$name" &
+    fi
 done
 wait
 for name in $tests; do
