@@ -78,8 +78,8 @@ typedef enum mf_net_way {
 
 /* What numbers are rounded to between the picture and the results; sums are f32 always (docs/networks.md).
  *   MF_NET_F32   nothing shorter
- *   MF_NET_TF32  GPUs: factors of convolutions to TF32, for tensor cores, by solver product:tf32; a convolution that it
- *                does not take is as for MF_NET_F32
+ *   MF_NET_TF32  GPUs: weights and layers' outputs, but for results, to TF32, for tensor cores; a convolution that
+ *                solvers product and window do not take is as for MF_NET_F32
  *   MF_NET_F16   weights and layers' outputs are f16. Biases are f32, and so are outputs that [region] and [yolo] read,
  *                or no layer. GPUs, and on the CPU, where it is slow, for comparisons */
 typedef enum mf_net_precision { MF_NET_F32 = 0, MF_NET_TF32 = 1, MF_NET_F16 = 2 } mf_net_precision;
@@ -92,7 +92,7 @@ typedef struct mf_net_options {
     int threads;        /* as mf_options has it */
     int direct;         /* no Winograd: every convolution as it stands (docs/networks.md has both errors) */
     int keep;           /* every layer's output stays, to be read; else on the CPU memory is used again by later layers,
-                           and a 2 x 2 pool is the end of the convolution before it */
+                           and on the CPU and CUDA a 2 x 2 pool may be the end of the convolution before it */
     mf_net_precision precision; /* with MF_NET_FOLDS; others than MF_NET_F32 are MF_ERROR_UNSUPPORTED elsewhere */
 } mf_net_options;
 

@@ -245,8 +245,7 @@ static mf_status create_plan(mf_device *device, const char *modes, const char *e
 }
 
 mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
-                                const DLTensor *output, const int64_t pool[3], const char *solver,
-                                mf_plan **result)
+                                const DLTensor *output, const int64_t pool[3], const char *solver, mf_plan **result)
 {
     const mf_options options = {solver, MF_ORDER_FREE, 0};
     *result = NULL;

@@ -67,8 +67,7 @@ struct given {
  * which is what the plan writes, to the next. The finish part must not fall where the sum rises. solver: window, in a
  * form; MF_ERROR_UNSUPPORTED where it does not apply, and where two plans are faster, if its tile is its own choice. */
 mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
-                                const DLTensor *output, const int64_t pool[3], const char *solver,
-                                mf_plan **result);
+                                const DLTensor *output, const int64_t pool[3], const char *solver, mf_plan **result);
 mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);
 
 /* Gives the plan its counts; adds to one. */

@@ -382,8 +382,8 @@ static void discard(struct gpu *gpu, struct gpu_kernel *kernel)
     mf_free(kernel);
 }
 
-/* Kernels that wait themselves may come while the one before them ends, so that starting them takes none of the stream's
- * time. Older drivers cannot have that in a graph, older devices not at all. */
+/* Kernels that wait themselves may come while the one before them ends, so that starting them takes none of the
+ * stream's time. Older drivers cannot have that in a graph, older devices not at all. */
 static CUresult start(const struct gpu *gpu, const struct gpu_launch *launch, void *stream, void **values)
 {
     enum { DRIVER = 12030, ARCHITECTURE = 90 };

@@ -1,5 +1,5 @@
-/* Products of two operands on tensor cores: which folds they are, blocks' tiles, and what they cost. Solvers product and
- * window. */
+/* Products of two operands on tensor cores: which folds they are, blocks' tiles, what they cost, their texts. Solvers
+ * product and window. */
 #ifndef MF_GPU_PRODUCT_H
 #define MF_GPU_PRODUCT_H
 

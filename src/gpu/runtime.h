@@ -4,9 +4,9 @@
 
 #include "../error.h"
 
-/* Opens the first of the files (a list that ends with null) that can be opened and has all symbols (likewise; one
- * after a '?' may be missing and is null then), and writes their addresses one after the other to functions. The library stays open. Afterwards why is "", or a
- * sentence that begins with name. */
+/* Opens the first of the files (a list that ends with null) that can be opened and has all symbols (likewise; one after
+ * a '?' may be missing and is null then), and writes their addresses one after the other to functions. The library
+ * stays open. Afterwards why is "", or a sentence that begins with name. */
 void mf_library_load(const char *name, const char *const *files, const char *const *symbols, void *functions, char *why,
                      size_t why_size);
 

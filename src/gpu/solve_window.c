@@ -1,7 +1,7 @@
 /* Solver "window" of a GPU: convolutions as sums of products on tensor cores (kernels/window.cl), like solver product,
  * but what a block's positions need of the operand with windows is read once. By name:
- * "window:FORM:ROWS:COLUMNS:ACROSS", a form as of solver product, then a block's rows x columns and the positions across
- * of a tile; 0: its choice.
+ * "window:FORM:ROWS:COLUMNS:ACROSS", a form as of solver product, then a block's rows x columns and the positions
+ * across of a tile; 0: its choice.
  *
  * With plan->pool, the greatest of 2 x 2 positions are the outputs: mf_plan_create_pooled. */
 #include <limits.h>
