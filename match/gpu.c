@@ -58,6 +58,8 @@ struct plan {
 
 /* ---- numbers ---- */
 
+enum { POPC_WORDS = 16 /* of a query that are in registers at once */ };
+
 static int bits_of(int64_t n)
 {
     int bits = 0;
@@ -80,12 +82,16 @@ static int fits(const struct match *m, enum kind kind)
            (m->words % 8 == 0 && m->words <= 64 && (kind == MULTI || (m->keep <= 2 && !m->pair_mask.stride)));
 }
 
-/* By itself tensor where it goes, several times as fast as popc (bench/results/gpu-h200-match.md); else popc. */
+/* By itself tensor where it goes, several times as fast as popc (bench/results/gpu-h200-match.md); else, on CUDA, multi
+ * for rows that popc has to read in pieces, which took it twice as long; else popc. */
 static mf_status choose_kind(const struct match *m, enum kind *kind)
 {
     static const char *const names[] = {"popc", "multi", "tensor"};
     const size_t length = m->solver ? strcspn(m->solver, ":") : 0;
-    *kind = fits(m, TENSOR) && MF_GPU_LIMITS(m->device->gpu)->architecture >= 80 ? TENSOR : POPC;
+    const int architecture = MF_GPU_LIMITS(m->device->gpu)->architecture;
+    *kind = fits(m, TENSOR) && architecture >= 80                     ? TENSOR
+            : architecture && m->words > POPC_WORDS && fits(m, MULTI) ? MULTI
+                                                                      : POPC;
     for (int k = 0; m->solver && k < 3; k++)
         if (strlen(names[k]) == length && !memcmp(m->solver, names[k], length)) {
             *kind = (enum kind)k;
@@ -250,7 +256,7 @@ static mf_status kernel_of(const struct plan *plan, const struct side *side, con
 {
     const struct match *m = plan->m;
     struct gpu_text text = {NULL, 0, 0, 0};
-    const int words = (int)m->words, chunk = words <= 8 ? 8 : 16;
+    const int words = (int)m->words, chunk = words <= 8 ? 8 : POPC_WORDS;
     mf_text_add(&text, "#define THREADS %d\n#define KEEP %d\n#define COLUMNS %d\n", THREADS, side ? side->keep : 2,
                 columns);
     /* popc: else some take 250 registers, to have a tile's words in flight */
