@@ -40,6 +40,8 @@ static float rounded(float value)
     enum { LAST = 1 << 13 };
     uint32_t bits;
     memcpy(&bits, &value, sizeof bits);
+    if (isnan(value))
+        return value;
     if (isfinite(value))
         bits += LAST / 2;
     bits &= ~(uint32_t)(LAST - 1);

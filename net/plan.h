@@ -66,6 +66,7 @@ struct step {
     int input_count;
     struct view in[STEP_INPUTS], out;
     int64_t pool[3];            /* of mf_plan_create_pooled, where the fold makes the pool too */
+    const char *pool_solver;    /* with it */
     const struct plane *begins; /* the plane that this step is the first to write, or null */
     struct blas_step *blas;
     struct winograd_step *winograd;

@@ -112,7 +112,7 @@ static mf_status make_form(mf_net_plan *plan, struct input_form *form, const str
     memcpy(form->stride, input->stride, sizeof form->stride);
     mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
     char text[4 * MF_STEP_TEXT];
-    snprintf(text, sizeof text, "%s", form->type.code == kDLUInt ? "f32(a)/255" : "a");
+    snprintf(text, sizeof text, "%s", form->type.code == kDLUInt ? "f32(a)/255" : "f32(a)");
     mf_rounded_text(plan, mf_plane(plan, -1), text, sizeof text);
     return mf_plan_create(plan->device, "nhwc->nhwc", text, &input->tensor, &to.tensor, &plan->options, &form->fold);
 }

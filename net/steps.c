@@ -21,14 +21,15 @@ static mf_status plan_fold(mf_net_plan *plan, struct step *step, const char *mod
         in[i] = step->in[i].tensor;
     if (step->pool[0])
         return mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool,
-                                     plan->rounds ? "window:rounded" : "window", &step->fold);
+                                     step->pool_solver, &step->fold);
     return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold);
 }
 
 mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
 {
     mf_options rounded = plan->options;
-    rounded.solver = plan->rounds ? "product:rounded" : "product:tf32";
+    const struct plane *from = mf_plane(plan, plan->net->layer[step->layer].source[0]);
+    rounded.solver = plan->rounds && !from->result ? "product:rounded" : "product:tf32";
     mf_status status = MF_ERROR_UNSUPPORTED;
     if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV &&
         mf_device_kind(plan->device) == kDLCUDA)
@@ -145,6 +146,9 @@ static mf_status add_pooled_conv(mf_net_plan *plan, int layer)
     dense.w = l->w;
     dense.row = l->w * dense.pitch;
     dense.image = l->h * dense.row;
+    step->pool_solver = plan->precision != MF_NET_TF32                          ? "window"
+                        : plan->rounds && !mf_plane(plan, l->source[0])->result ? "window:rounded"
+                                                                                : "window:tf32";
     step->pool[0] = pooled->image;
     step->pool[1] = pooled->row;
     step->pool[2] = pooled->pitch;
@@ -181,7 +185,10 @@ mf_status mf_step_pool_fold(mf_net_plan *plan, struct step *step, const struct p
     mf_view_plane(&step->out, plan, to, 0);
     step->input_count = 1;
     snprintf(modes, sizeof modes, "n%s%sc->nhwc with i=%d,j=%d", h, w, (int)l->size, (int)l->size);
-    return finish_step(plan, step, modes, "max(a)");
+    char text[4 * MF_STEP_TEXT] = "max(a)";
+    if (from->result)
+        mf_rounded_text(plan, to, text, sizeof text);
+    return finish_step(plan, step, modes, text);
 }
 
 static mf_status add_maxpool(mf_net_plan *plan, int layer)
@@ -197,6 +204,7 @@ static mf_status add_maxpool(mf_net_plan *plan, int layer)
 static mf_status add_route(mf_net_plan *plan, int layer)
 {
     const struct layer *l = &plan->net->layer[layer];
+    char text[4 * MF_STEP_TEXT];
     struct plane to = *mf_plane(plan, layer);
     if (!to.owns)
         return MF_OK;
@@ -208,7 +216,10 @@ static mf_status add_route(mf_net_plan *plan, int layer)
         mf_view_plane(&step->in[0], plan, &from, 0);
         mf_view_plane(&step->out, plan, &to, 0);
         step->input_count = 1;
-        MF_TRY(finish_step(plan, step, "nhwc->nhwc", "a"));
+        snprintf(text, sizeof text, "a");
+        if (from.result)
+            mf_rounded_text(plan, mf_plane(plan, layer), text, sizeof text);
+        MF_TRY(finish_step(plan, step, "nhwc->nhwc", text));
     }
     return MF_OK;
 }
@@ -239,7 +250,10 @@ static mf_status add_upsample(mf_net_plan *plan, int layer)
     mf_view_make(&step->out, plan, to->type, to->memory, to->first, 6, shape,
                  (int64_t[]){to->image, l->stride * to->row, to->row, l->stride * to->pitch, to->pitch, 1});
     step->input_count = 1;
-    return finish_step(plan, step, "nhswtc->nhswtc", "a");
+    char text[4 * MF_STEP_TEXT] = "a";
+    if (from->result)
+        mf_rounded_text(plan, to, text, sizeof text);
+    return finish_step(plan, step, "nhswtc->nhswtc", text);
 }
 
 static mf_status add_layer(mf_net_plan *plan, int layer)

@@ -235,6 +235,8 @@ static mf_status create_plan(mf_device *device, const char *modes, const char *e
     if (!plan)
         return MF_ERROR_MEMORY;
     memcpy(plan->pool, pool, sizeof plan->pool);
+    for (int d = 0; d < 2 && pool[0]; d++)
+        plan->pool_of[d] = outputs->shape[1 + d];
     mf_status status = fill_plan(device, modes, expression, inputs, outputs, options, plan);
     if (status != MF_OK) {
         mf_plan_destroy(plan);
@@ -251,6 +253,8 @@ mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char
     *result = NULL;
     if (!device->api)
         return mf_fail(MF_ERROR_UNSUPPORTED, "solver window is of GPUs");
+    if (!mf_solver_is_named(mf_gpu_window.name, solver) || output->ndim < 3)
+        return mf_fail(MF_ERROR_ARGUMENT, "a pooled plan by solver %.40s of %d dimensions", solver, output->ndim);
     return create_plan(device, modes, expression, inputs, output, &options, pool, result);
 }
 

@@ -40,7 +40,8 @@ struct mf_plan {
     const char *form;    /* what was asked for behind the solver's name and a colon; null once the solver has read it */
     void *data;          /* the solver's own; one block from mf_alloc */
     char *text;          /* for mf_plan_describe */
-    int64_t pool[3];     /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros */
+    int64_t pool[3];     /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros; */
+    int64_t pool_of[2];  /* the convolution's rows and columns */
     atomic_llong *tiers; /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
     struct problem problem;
 };

@@ -172,6 +172,21 @@ static void check_pools(void)
         check_pooled(&tests[i]);
 }
 
+/* Where pictures and their rows are one loop the pool would write to wrong places. */
+static void check_merged_rows(void)
+{
+    const int64_t a[] = {2, 8, 32, 8}, b[] = {2, 2, 8, 16}, o[] = {2, 4, 16, 16}, pool[3] = {640, 160, 16};
+    const DLTensor in[2] = {tensor_of(NULL, MF_F32, 4, a), tensor_of(NULL, MF_F32, 4, b)};
+    const DLTensor out = tensor_of(NULL, MF_F32, 4, o);
+    mf_plan *made = NULL;
+    CHECK(mf_plan_create_pooled(on.device, "n(2h+i)(2w+j)c,ijcp->nhwp", "sum(a*b)", in, &out, pool, "window:full:64:64",
+                                &made) == MF_ERROR_UNSUPPORTED &&
+          !made);
+    CHECK(mf_plan_create_pooled(on.device, "n(2h+i)(2w+j)c,ijcp->nhwp", "sum(a*b)", in, &out, pool, "product", &made) ==
+              MF_ERROR_ARGUMENT &&
+          strstr(mf_error(), "solver product"));
+}
+
 /* ---- plans ---- */
 
 /* A 3 x 3 convolution of 64 channels; text: what it is, or the error. */
@@ -271,6 +286,7 @@ int main(void)
         for (int l = 0; l < LINES; l++)
             gpu_line_check(&on, lines[l], NULL);
         check_pools();
+        check_merged_rows();
         mf_device_close(on.device);
     }
     mf_device_close(on.reference);

@@ -80,8 +80,10 @@ static int applicable(const struct mf_plan *plan)
     struct windows w;
     const int64_t *size = plan->problem.memory.size;
     return find_windows(plan, &product, &w) &&
-           (!plan->pool[0] || (size[w.down] % 2 == 0 && size[w.across] % 2 == 0 && plan->problem.output_count == 1 &&
-                               finishes_alike(&plan->problem, &w)));
+           (!plan->pool[0] ||
+            (size[w.down] % 2 == 0 && size[w.across] % 2 == 0 && plan->problem.output_count == 1 &&
+             size[w.down] == plan->pool_of[0] && size[w.across] == plan->pool_of[1] && /* not merged */
+             finishes_alike(&plan->problem, &w)));
 }
 
 /* ---- tiles ---- */
