@@ -25,11 +25,16 @@ static mf_status plan_fold(mf_net_plan *plan, struct step *step, const char *mod
     return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold);
 }
 
+/* Whether what the layer reads has 11 bits. */
+static int reads_rounded(const mf_net_plan *plan, int layer)
+{
+    return plan->rounds && !mf_plane(plan, plan->net->layer[layer].source[0])->result;
+}
+
 mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
 {
     mf_options rounded = plan->options;
-    const struct plane *from = mf_plane(plan, plan->net->layer[step->layer].source[0]);
-    rounded.solver = plan->rounds && !from->result ? "product:rounded" : "product:tf32";
+    rounded.solver = reads_rounded(plan, step->layer) ? "product:rounded" : "product:tf32";
     mf_status status = MF_ERROR_UNSUPPORTED;
     if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV &&
         mf_device_kind(plan->device) == kDLCUDA)
@@ -55,6 +60,14 @@ void mf_rounded_text(const mf_net_plan *plan, const struct plane *plane, char *t
         return;
     snprintf(whole, sizeof whole, "%.*s", MF_STEP_TEXT - 1, text);
     snprintf(text, size, "(%s)*8193-((%s)*8193-(%s))", whole, whole, whole);
+}
+
+/* The same where values only move from one plane to another: others than results have their bits already. */
+static void copied_text(const mf_net_plan *plan, const struct plane *from, const struct plane *to, char *text,
+                        size_t size)
+{
+    if (from->result)
+        mf_rounded_text(plan, to, text, size);
 }
 
 /* Either the fold, or the same as loops. */
@@ -146,9 +159,9 @@ static mf_status add_pooled_conv(mf_net_plan *plan, int layer)
     dense.w = l->w;
     dense.row = l->w * dense.pitch;
     dense.image = l->h * dense.row;
-    step->pool_solver = plan->precision != MF_NET_TF32                          ? "window"
-                        : plan->rounds && !mf_plane(plan, l->source[0])->result ? "window:rounded"
-                                                                                : "window:tf32";
+    step->pool_solver = plan->precision != MF_NET_TF32 ? "window"
+                        : reads_rounded(plan, layer)   ? "window:rounded"
+                                                       : "window:tf32";
     step->pool[0] = pooled->image;
     step->pool[1] = pooled->row;
     step->pool[2] = pooled->pitch;
@@ -186,8 +199,7 @@ mf_status mf_step_pool_fold(mf_net_plan *plan, struct step *step, const struct p
     step->input_count = 1;
     snprintf(modes, sizeof modes, "n%s%sc->nhwc with i=%d,j=%d", h, w, (int)l->size, (int)l->size);
     char text[4 * MF_STEP_TEXT] = "max(a)";
-    if (from->result)
-        mf_rounded_text(plan, to, text, sizeof text);
+    copied_text(plan, from, to, text, sizeof text);
     return finish_step(plan, step, modes, text);
 }
 
@@ -217,8 +229,7 @@ static mf_status add_route(mf_net_plan *plan, int layer)
         mf_view_plane(&step->out, plan, &to, 0);
         step->input_count = 1;
         snprintf(text, sizeof text, "a");
-        if (from.result)
-            mf_rounded_text(plan, mf_plane(plan, layer), text, sizeof text);
+        copied_text(plan, &from, &to, text, sizeof text);
         MF_TRY(finish_step(plan, step, "nhwc->nhwc", text));
     }
     return MF_OK;
@@ -251,8 +262,7 @@ static mf_status add_upsample(mf_net_plan *plan, int layer)
                  (int64_t[]){to->image, l->stride * to->row, to->row, l->stride * to->pitch, to->pitch, 1});
     step->input_count = 1;
     char text[4 * MF_STEP_TEXT] = "a";
-    if (from->result)
-        mf_rounded_text(plan, to, text, sizeof text);
+    copied_text(plan, from, to, text, sizeof text);
     return finish_step(plan, step, "nhswtc->nhswtc", text);
 }
 

@@ -3,32 +3,10 @@
  * those of normal numbers with a bound. Every kernel is compiled for sm_80, sm_90 and sm_100, without spills. */
 #include <math.h>
 
-#include "gpu_test.h"
+#include "gpu_line.h"
 #include "lists.h"
-#include "problem.h"
 
-static mf_device *device, *reference;
-
-/* Runs the line by its solver there and by the reference; *difference is what is found. Nonzero: it ran. */
-static int run(const char *text, struct problem_line *line, struct problem_memory *memory)
-{
-    char error[512] = "";
-    int failed =
-        problem_parse(text, line, error, sizeof error) || problem_complete(reference, line, error, sizeof error);
-    if (!CHECK_MSG(!failed, "%s: %s", text, error) ||
-        !CHECK(!problem_memory_make(line, 1, memory, error, sizeof error)))
-        return 0;
-    CHECK(problem_run(reference, line, memory, "reference", 0, 0) == MF_OK);
-    problem_memory_expect(memory);
-    problem_memory_reset(memory);
-    const mf_status status = problem_run_on_device(device, line, memory, line->solver, 0);
-    if (status == MF_ERROR_UNSUPPORTED && strstr(mf_error(), "runs this kernel with 1 to"))
-        check_skip(text, mf_error()); /* too many registers for a block of that size */
-    else if (CHECK_MSG(status == MF_OK, "%s: %s", text, mf_error()))
-        return 1;
-    problem_memory_free(memory);
-    return 0;
-}
+static struct gpu_line on_line = {.excuse = "runs this kernel with 1 to" /* too many registers for the block */};
 
 /* All forms, chains from 1 to 5, blocks of 32 to 1024 threads; whole chains and parts of one, of a piece, one output
  * and several, rows that are not aligned, a finish part. */
@@ -59,14 +37,8 @@ static void check_exact(void)
         "hij->ih | sum(a) | a=i8[3,40,64] o=i64[40,3] | solver=tensor-sum:rows",
         "ij->i | sum(a) | a=f8e5m2[40,130] o=f32[40] | data=integers solver=tensor-sum:rows",
     };
-    static struct problem_line line;
-    struct problem_memory memory;
-    struct problem_difference difference;
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        if (run(lines[i], &line, &memory)) {
-            CHECK_MSG(!problem_compare(&line, &memory, &difference), "%s: other bits", lines[i]);
-            problem_memory_free(&memory);
-        }
+        gpu_line_check(&on_line, lines[i], NULL);
 }
 
 /* Normal numbers: 16 terms and what was there before are added one after the other in a product, so an element passes
@@ -77,7 +49,8 @@ static void check_near(void)
     struct problem_memory memory;
     const void *in[MF_MAX_INPUTS];
     void *out[MF_MAX_OUTPUTS];
-    if (!run("i-> | sum(a) | a=f16[70000] o=f32[] | data=normal solver=tensor-sum:single:4:128", &line, &memory))
+    if (!gpu_line_run(&on_line, "i-> | sum(a) | a=f16[70000] o=f32[] | data=normal solver=tensor-sum:single:4:128",
+                      NULL, &line, &memory))
         return;
     problem_pointers(&line, &memory, in, out);
     const struct problem_block *block = &memory.block[MF_MAX_INPUTS];
@@ -194,7 +167,7 @@ static void check_mistakes(void)
     static const int64_t shape[1] = {5000};
     char text[2048];
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        const mf_status status = plan(device, tests[i].solver, tests[i].type, 1, shape, text, sizeof text);
+        const mf_status status = plan(on_line.device, tests[i].solver, tests[i].type, 1, shape, text, sizeof text);
         CHECK_MSG(status == tests[i].status && strstr(text, tests[i].sentence), "%s: status %d, %s", tests[i].solver,
                   (int)status, text);
     }
@@ -211,17 +184,17 @@ int main(void)
     gpu_test_environment("off");
     for (int a = 0; a < 3; a++)
         check_compiled(architectures[a]);
-    if (mf_device_open("opencl:0", &device) != MF_OK) {
+    if (mf_device_open("opencl:0", &on_line.device) != MF_OK) {
         check_skip("sums on opencl:0", mf_error());
         return check_done("test_gpu_tensor");
     }
-    if (CHECK_MSG(mf_device_open("cpu", &reference) == MF_OK, "%s", mf_error())) {
+    if (CHECK_MSG(mf_device_open("cpu", &on_line.reference) == MF_OK, "%s", mf_error())) {
         check_mistakes();
-        check_choice(device, 0);
+        check_choice(on_line.device, 0);
         check_exact();
         check_near();
     }
-    mf_device_close(device);
-    mf_device_close(reference);
+    mf_device_close(on_line.device);
+    mf_device_close(on_line.reference);
     return check_done("test_gpu_tensor");
 }

@@ -189,12 +189,13 @@ static void check_merged_rows(void)
 
 /* ---- plans ---- */
 
+static const char conv[] = "n(h+i)(w+j)c,ijcp->nhwp";
+
 /* A 3 x 3 convolution of 64 channels; text: what it is, or the error. */
-static mf_status plan(mf_device *there, const char *solver, const char *modes, const char *type, int64_t side,
-                      uint32_t flags, char *text, size_t size)
+static mf_status plan(mf_device *there, const char *solver, const char *type, int64_t side, char *text, size_t size)
 {
     const int64_t a[] = {1, side + 2, side + 2, 64}, b[] = {3, 3, 64, 128}, o[] = {1, side, side, 128};
-    const mf_options options = {.solver = solver, .flags = flags};
+    const mf_options options = {.solver = solver, .flags = MF_ORDER_FREE};
     DLTensor in[2], out;
     mf_plan *made = NULL;
     in[0] = mf_tensor(NULL, MF_F32, 4, a);
@@ -205,13 +206,11 @@ static mf_status plan(mf_device *there, const char *solver, const char *modes, c
         in[k].device.device_type = (DLDeviceType)mf_device_kind(there);
     }
     out.device.device_type = in[0].device.device_type;
-    const mf_status status = mf_plan_create(there, modes, "sum(a*b)", in, &out, &options, &made);
+    const mf_status status = mf_plan_create(there, conv, "sum(a*b)", in, &out, &options, &made);
     snprintf(text, size, "%s", status == MF_OK ? mf_plan_describe(made) : mf_error());
     mf_plan_destroy(made);
     return status;
 }
-
-static const char conv[] = "n(h+i)(w+j)c,ijcp->nhwp";
 
 static void check_compiled(int architecture)
 {
@@ -232,8 +231,12 @@ static void check_compiled(int architecture)
     }
     gpu_test_keep_compiled(1);
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++)
-        if (CHECK_MSG(plan(there, forms[f][0], conv, forms[f][1], 64, 0, text, sizeof text) == MF_OK, "%s", text))
+        if (CHECK_MSG(plan(there, forms[f][0], forms[f][1], 64, text, sizeof text) == MF_OK, "%s", text))
             CHECK_MSG(strstr(text, " 0 spilled"), "%s of %s spills:\n%s", forms[f][0], forms[f][1], text);
+    /* by itself where blocks are many enough without parts of the terms */
+    for (int64_t side = 16; architecture == 90 && side <= 64; side += 48)
+        if (CHECK_MSG(plan(there, NULL, "f16", side, text, sizeof text) == MF_OK, "%s", text))
+            CHECK_MSG(strstr(text, side == 64 ? "solver window" : "solver product"), "side %d: %s", (int)side, text);
     gpu_test_keep_compiled(0);
     mf_device_close(there);
 }
@@ -256,8 +259,7 @@ static void check_mistakes(void)
     DLTensor any[3];
     mf_plan *made;
     for (size_t i = 0; i < sizeof tests / sizeof tests[0]; i++) {
-        const mf_status status =
-            plan(on.device, tests[i].solver, conv, tests[i].type, tests[i].side, 0, text, sizeof text);
+        const mf_status status = plan(on.device, tests[i].solver, tests[i].type, tests[i].side, text, sizeof text);
         CHECK_MSG(status == tests[i].status && strstr(text, tests[i].sentence), "%s: status %d, %s", tests[i].solver,
                   (int)status, text);
     }

@@ -7,9 +7,9 @@
  * POOL = 2: the greatest of 2 x 2 positions is an output, which is finished then; output strides are those of the
  * pooled positions. The finish part must not fall where the sum rises, nor differ between the four.
  *
- * p[0]: blocks along the columns; p[1], p[2]: tiles along positions across and down; p[3]: the rows' other positions;
- * p[6], p[8]: p[1] and p[2] as divisors;
- * p[4], p[5]: RESIDENT: tiles of positions, and how many a block goes on by; p[7]: columns. */
+ * p[0]: blocks along the columns; p[1], p[2]: tiles along positions across and down, p[6], p[8]: these as divisors;
+ * p[3]: the rows' other positions; p[4], p[5]: RESIDENT: tiles of positions, and how many a block goes on by; p[7]:
+ * columns. */
 struct corner {
     int64_t batch, outer, column, columns;
     int down, across;
