@@ -146,16 +146,18 @@ static void tune_one(const struct sides *s, const char *solver, const int32_t *e
 static void tune(const struct sides *s)
 {
     static const char *const kernels[] = {"4:4:1", "3:4:1", "5:4:1", "3:4:2", "2:4:2", "5:2:1", "6:2:1", "4:2:2",
-                                          "5:2:2", "3:2:4", "2:8:1", "4:4:1", "5:4:1", "3:4:2", "4:2:2"};
+                                          "5:2:2", "3:2:4", "2:8:1", "4:1:1", "4:2:1", "3:2:1", "2:2:1", "2:4:1",
+                                          "1:4:1", "4:4:1", "5:4:1", "3:4:2", "4:2:2"};
+    enum { KERNELS = sizeof kernels / sizeof *kernels, WITH_SPLITS = 4 };
     static const int splits[] = {1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 26, 32};
     char solver[40];
     const struct result popc = measure(s, "popc", 0);
     int32_t *expected = popc.status == MF_OK ? read_found(s) : NULL;
     printf(
         "| rows | solver | us | 10^9/s | host, us | workspace, MB | as popc |\n|---:|---|---:|---:|---:|---:|---|\n");
-    for (int k = 0; k < 15; k++) /* the last four with other splits, where there are few queries */
-        for (int i = 0; i < (k < 11 ? 1 : s->rows < 20000 ? 12 : 0); i++) {
-            snprintf(solver, sizeof solver, "tensor:%d:%s", k < 11 ? 0 : splits[i], kernels[k]);
+    for (int k = 0; k < KERNELS; k++) /* the last four with other splits, where there are few queries */
+        for (int i = 0; i < (k < KERNELS - WITH_SPLITS ? 1 : s->rows < 20000 ? 12 : 0); i++) {
+            snprintf(solver, sizeof solver, "tensor:%d:%s", k < KERNELS - WITH_SPLITS ? 0 : splits[i], kernels[k]);
             tune_one(s, solver, expected);
         }
     free(expected);

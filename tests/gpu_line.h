@@ -46,4 +46,21 @@ __attribute__((unused)) static void gpu_line_check(const struct gpu_line *on, co
     problem_memory_free(&memory);
 }
 
+/* Whether four warps may multiply together: 16-bit floats, and f32 whose second factor lies along the terms, where a
+ * device has instructions for that, which its compiler is asked for. */
+__attribute__((unused)) static int gpu_line_may_group(const struct gpu_line *on, const char *text)
+{
+    static const char product[] = "ik,jk->ij";
+    const int64_t shape[2] = {64, 64};
+    DLTensor in[2] = {mf_tensor(NULL, MF_F16, 2, shape), mf_tensor(NULL, MF_F16, 2, shape)};
+    DLTensor out = mf_tensor(NULL, MF_F32, 2, shape);
+    const mf_options options = {.solver = "product:full:128:256"};
+    mf_plan *plan = NULL;
+    in[0].device.device_type = in[1].device.device_type = out.device.device_type =
+        (DLDeviceType)mf_device_kind(on->device);
+    const mf_status status = mf_plan_create(on->device, product, "sum(a*b)", in, &out, &options, &plan);
+    mf_plan_destroy(plan);
+    return status == MF_OK && (!strstr(text, "a=f32") || strstr(text, "jk->") || strstr(text, ",pijc"));
+}
+
 #endif

@@ -43,6 +43,10 @@ static const char *const lines[] = {
     "ki,kj->ij | sum(a*b) | a=f32[130,136] b=f32[130,72] o=f32[136,72] | data=integers",
     "ki,jk->ij | sum(a*b) | a=f16[96,40]:(1,97) b=f16[24,96]:(97,1)+1 o=f32[40,24] | data=integers",
     "ik,kj->ij | sum(a*b) | a=f32[9,700] b=f32[700,8] o=f32[9,8] | data=integers",
+    "ik,jk->ij | sum(a*b) | a=f32[300,200] b=f32[150,200] o=f32[300,150] | data=integers",
+    "ik,kj->ij | sum(a*b) | a=f16[300,520] b=f16[520,264] o=f32[300,264] | data=integers",
+    "n(h+i)(w+j)c,pijc,p->nhwp | sum(a*b)+c | a=f32[2,15,15,64] b=f32[72,3,3,64] c=f32[72] o=f32[2,13,13,72] | "
+    "data=integers",
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -52,8 +56,15 @@ static void check_exact(void)
 {
     static const char *const halves[] = {"128:128", "64:64", "128:32", "128:16", "32:64", "64:32", "32:32"};
     static const char *const singles[] = {"192:64", "64:64", "128:32", "128:16", "32:64", "64:32", "32:32"};
+    static const char *const grouped[] = {"256:128", "128:256", "128:128", "192:128", "192:64", "128:64"};
     static const int parts[] = {1, 2, 3, 4, 6};
     char solver[64];
+    for (int l = 0; l < LINES * 6; l++) {
+        snprintf(solver, sizeof solver, "product:%s:%s:%d", strstr(lines[l / 6], "a=f32") ? "rounded" : "full",
+                 grouped[l % 6], parts[l % 5]);
+        if (gpu_line_may_group(&on, lines[l / 6]))
+            gpu_line_check(&on, lines[l / 6], solver);
+    }
     for (int l = 0; l < LINES; l += EVERY) {
         const int single = strstr(lines[l], "a=f32") != NULL, tf32 = single && l % 2;
         const char *tile = (single && !tf32 ? singles : halves)[l % 7];

@@ -34,8 +34,25 @@ static const char *const lines[] = {
     "solver=window:full:128:128:30",
     "n(h+i)(w+j)c,ijcp->nhwp | sum(a*b) | a=f16[40,18,18,8] b=f16[3,3,8,16] o=f32[40,16,16,16] | data=integers "
     "solver=window",
+    "n(h+i)(w+j)c,pijc->nhwp | sum(a*b) | a=f32[20,18,18,16] b=f32[72,3,3,16] o=f32[20,16,16,72] | data=integers "
+    "solver=window",
+    "n(h+i)(w+j)c,pijc->nhwp | sum(a*b) | a=f16[20,18,18,32] b=f16[64,3,3,32] o=f32[20,16,16,64] | data=integers "
+    "solver=window",
 };
 enum { LINES = sizeof lines / sizeof *lines };
+
+/* With the tiles for four warps. */
+static void check_grouped(void)
+{
+    static const char *const tiles[] = {"256:128", "128:256", "128:128", "192:128", "192:64", "128:64"};
+    char solver[64];
+    for (int l = 0; l < LINES * 6; l++) {
+        snprintf(solver, sizeof solver, "window:%s:%s", strstr(lines[l / 6], "a=f32") ? "rounded" : "full",
+                 tiles[l % 6]);
+        if (gpu_line_may_group(&on, lines[l / 6]))
+            gpu_line_check(&on, lines[l / 6], solver);
+    }
+}
 
 /* ---- with the pool ---- */
 
@@ -287,6 +304,7 @@ int main(void)
         check_mistakes();
         for (int l = 0; l < LINES; l++)
             gpu_line_check(&on, lines[l], NULL);
+        check_grouped();
         check_pools();
         check_merged_rows();
         mf_device_close(on.device);

@@ -44,6 +44,7 @@ static mf_status arch_open(int number, struct gpu **result)
     snprintf(limits->name, sizeof limits->name, "sm_%d, to compile for only", number);
     limits->multiprocessors = multiprocessors_of(number);
     limits->threads = 2048;
+    limits->warpgroups = mf_nvrtc_has_warpgroups(number);
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = 48 << 10;

@@ -242,6 +242,7 @@ static mf_status find_limits(struct gpu *gpu)
         snprintf(limits->name, sizeof limits->name, "CUDA device %d", gpu->device);
     gpu->common.limits.architecture = major * 10 + minor;
     snprintf(limits->compiler, sizeof limits->compiler, "%s sm_%d", version, gpu->common.limits.architecture);
+    limits->warpgroups = mf_nvrtc_has_warpgroups(gpu->common.limits.architecture);
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = shared;

@@ -20,6 +20,7 @@ struct gpu_limits {
     int threads;      /* resident on one of them */
     int dlpack;       /* DLPack's device type of its memory: 2 CUDA, 4 OpenCL */
     int architecture; /* of CUDA: 90 for sm_90; else 0 */
+    int warpgroups;   /* it has instructions that four warps execute together, and the compiler knows them */
     int has_f64;
     int64_t shared;      /* bytes of shared (local) memory of a block, */
     int64_t shared_most; /* and with what its launch asks for (gpu_launch.shared) */
@@ -99,6 +100,8 @@ mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage 
 mf_status mf_nvrtc_usage(const char *text, int architecture, struct gpu_usage *usage);
 /* Whether it does that, with a sentence if not. */
 mf_status mf_nvrtc_knows(int architecture);
+/* Whether it compiles wgmma for this architecture. */
+int mf_nvrtc_has_warpgroups(int architecture);
 /* "NVRTC 13.0", or the sentence why there is none. */
 mf_status mf_nvrtc_version(char *text, size_t size);
 

@@ -64,6 +64,17 @@ mf_status mf_nvrtc_version(char *text, size_t size)
     return status;
 }
 
+/* sm_90a: wgmma is there and nowhere else. */
+static int has_warpgroups(int architecture)
+{
+    return architecture == 90 && major >= 12;
+}
+
+int mf_nvrtc_has_warpgroups(int architecture)
+{
+    return mf_nvrtc_knows(architecture) == MF_OK && has_warpgroups(architecture);
+}
+
 mf_status mf_nvrtc_knows(int architecture)
 {
     int known[MAX_ARCHITECTURES] = {0}, count = 0;
@@ -225,7 +236,8 @@ static mf_status compile_or_find(const char *text, int architecture, int again, 
                                         "--ptxas-options=-v" /* tells what is used */};
     *binary = NULL;
     MF_TRY(mf_nvrtc_knows(architecture));
-    snprintf(target, sizeof target, "--gpu-architecture=sm_%d", architecture);
+    snprintf(target, sizeof target, "--gpu-architecture=sm_%d%s", architecture,
+             has_warpgroups(architecture) ? "a" : "");
     int length = snprintf(key, sizeof key, "NVRTC %d.%d", major, minor);
     for (int i = 0; i < KEY_OPTIONS; i++)
         length += snprintf(key + length, sizeof key - (size_t)length, " %s", options[i]);

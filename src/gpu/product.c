@@ -6,16 +6,19 @@
 #include "texts.h"
 
 const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES] = {
-    {128, 128, 2, 2, 4, 2, 1}, {192, 64, 4, 2, 6, 2, 1}, {64, 64, 2, 2, 7, 4, 1},  {128, 32, 4, 1, 6, 4, 1},
-    {128, 16, 4, 1, 6, 4, 1},  {32, 64, 1, 2, 8, 4, 1},  {64, 32, 2, 1, 8, 4, 1},  {32, 32, 1, 1, 8, 8, 1},
-    {192, 64, 4, 2, 5, 1, 3},  {64, 64, 2, 2, 7, 3, 3},  {128, 32, 4, 1, 6, 3, 3}, {128, 16, 4, 1, 6, 3, 3},
-    {32, 64, 1, 2, 8, 4, 3},   {64, 32, 2, 1, 8, 4, 3},  {32, 32, 1, 1, 8, 8, 3},
+    {128, 128, 2, 2, 4, 2, 1, 0}, {192, 64, 4, 2, 6, 2, 1, 0},   {64, 64, 2, 2, 7, 4, 1, 0},
+    {128, 32, 4, 1, 6, 4, 1, 0},  {128, 16, 4, 1, 6, 4, 1, 0},   {32, 64, 1, 2, 8, 4, 1, 0},
+    {64, 32, 2, 1, 8, 4, 1, 0},   {32, 32, 1, 1, 8, 8, 1, 0},    {192, 64, 4, 2, 5, 1, 3, 0},
+    {64, 64, 2, 2, 7, 3, 3, 0},   {128, 32, 4, 1, 6, 3, 3, 0},   {128, 16, 4, 1, 6, 3, 3, 0},
+    {32, 64, 1, 2, 8, 4, 3, 0},   {64, 32, 2, 1, 8, 4, 3, 0},    {32, 32, 1, 1, 8, 8, 3, 0},
+    {256, 128, 8, 1, 6, 1, 1, 1}, {128, 256, 8, 1, 6, 1, 1, 1},  {128, 128, 4, 1, 6, 2, 1, 1},
+    {192, 128, 12, 1, 6, 1, 1, 1}, {192, 64, 12, 1, 6, 1, 1, 1}, {128, 64, 4, 1, 6, 3, 1, 1},
 };
 
 static const struct product_type types[] = {
-    {DT_f32, "m16n8k8.row.col.f32.tf32.tf32.f32", "mf_bits_f32(0xffffe000u & (x))"},
-    {DT_f16, "m16n8k16.row.col.f32.f16.f16.f32", "mf_load_f16(x)"},
-    {DT_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", "mf_load_bf16(x)"},
+    {DT_f32, "m16n8k8.row.col.f32.tf32.tf32.f32", "k8.f32.tf32.tf32", "mf_bits_f32(0xffffe000u & (x))"},
+    {DT_f16, "m16n8k16.row.col.f32.f16.f16.f32", "k16.f32.f16.f16", "mf_load_f16(x)"},
+    {DT_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32", "k16.f32.bf16.bf16", "mf_load_bf16(x)"},
 };
 
 /* ---- which folds ---- */
@@ -58,6 +61,14 @@ static int has_few_blocks(const struct problem *problem, const struct product *p
     return batch <= most && down <= most / batch && right <= most / batch / down;
 }
 
+/* Whether the first output's neighbours lie along the rows. */
+static int lies_along_rows(const struct problem *problem, const struct gpu_contraction *c)
+{
+    const int64_t *stride = problem->memory.out[0];
+    const int *count = c->loops.count;
+    return stride[c->loops.loop[0][count[0] - 1]] == 1 && stride[c->loops.loop[1][count[1] - 1]] != 1;
+}
+
 int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
 {
     const struct problem *problem = &plan->problem;
@@ -65,10 +76,13 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
     const struct reducer *reducer = &program->reducer[0];
     const struct node *nodes = program->map.node;
     const int architecture = MF_GPU_LIMITS(plan->device->gpu)->architecture;
+    product->warpgroups = MF_GPU_LIMITS(plan->device->gpu)->warpgroups;
     if ((architecture && architecture < LEAST_ARCHITECTURE) || program->reducer_count != 1 ||
         reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || nodes[reducer->arg[0]].op != OP_mul ||
         !mf_gpu_contraction_fits(plan, &product->contraction) || !multiplies_factors(program, &product->contraction))
         return 0;
+    if (lies_along_rows(problem, &product->contraction))
+        mf_gpu_contraction_turn(problem, &product->contraction);
     for (int f = 0; f < FACTORS; f++) {
         const struct node *node = &nodes[product->contraction.node[f]];
         if (node->op != OP_OPERAND)
@@ -88,6 +102,25 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
 
 /* ---- forms ---- */
 
+/* The instruction reads 16-bit columns however they lie, others along terms, and does not round. */
+static int may_group(const struct product *product, const struct product_form *form)
+{
+    return product->warpgroups && form->products == 1 &&
+           (product->type->type != DT_f32 || (product->contraction.along_terms[COLUMN_FACTOR] && !form->rounds));
+}
+
+int mf_gpu_products_may_be(const struct product_form *form, const struct product_tile *tile)
+{
+    if (tile->products != form->products || (tile->grouped && !form->grouped))
+        return 0;
+    for (int t = 0; t < PRODUCT_TILES && form->grouped && !tile->grouped; t++) {
+        const struct product_tile *other = &mf_gpu_products_tiles[t];
+        if (other->grouped && other->rows == tile->rows && other->columns == tile->columns)
+            return 0;
+    }
+    return 1;
+}
+
 int mf_gpu_products_read_form(const char *text, const struct product *product, struct product_form *form)
 {
     char name[16] = "full";
@@ -97,9 +130,10 @@ int mf_gpu_products_read_form(const char *text, const struct product *product, s
     const int rounded = !strcmp(name, "rounded"), tf32 = rounded || !strcmp(name, "tf32");
     *form = (struct product_form){
         .products = is_f32 && !tf32 ? 3 : 1, .cluster = 1, .rounds = !rounded, .number = number[2]};
+    form->grouped = may_group(product, form);
     for (int t = 0; t < PRODUCT_TILES && number[0]; t++) {
         const struct product_tile *tile = &mf_gpu_products_tiles[t];
-        if (tile->rows == number[0] && tile->columns == number[1] && tile->products == form->products)
+        if (tile->rows == number[0] && tile->columns == number[1] && mf_gpu_products_may_be(form, tile))
             form->tile = tile;
     }
     known &= tf32 ? is_f32 : !strcmp(name, "full");
@@ -177,17 +211,46 @@ void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, 
                 "#define CLUSTER %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define ROUNDS %d\n"
                 "#define IN_TREE 0\n#define EVEN_STEPS %d\n#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
                 "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
-                "#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
+                "#define GROUPED %d\n#define Y_ALONG_TERMS %d\n#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
                 "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
                 tile->rows, tile->columns, tile->down, tile->right, form->cluster, form->stages, item, form->products,
                 form->rounds, has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p),
-                last_column_loop(p), x, y, x, y, p->type->instruction, p->type->emulated, 8 * item);
+                last_column_loop(p), x, y, x, y, form->grouped && tile->grouped, p->contraction.along_terms[COLUMN_FACTOR],
+                p->type->instruction, p->type->emulated, 8 * item);
     mf_emit_loops(&p->contraction.loops, &choice->functions);
     mf_text_append(&choice->functions, mf_text_terms_cl);
     mf_text_append(&choice->functions, is_cuda ? mf_text_tensor_mma_cu : mf_text_tensor_mma_cl);
     mf_text_append(&choice->functions, is_cuda ? mf_text_product_mma_cu : mf_text_product_mma_cl);
     mf_text_append(&choice->functions, mf_text_product_sizes_cl);
     write_sides(&slots, p, tile, sides, &choice->functions);
+}
+
+/* multiply_columns, of kernels/product_group.cu: sums of 16 rows a warp, with as many columns as a block has. 16-bit
+ * columns may lie beside each other. */
+static void write_group_instruction(const struct product *p, int columns, struct gpu_text *to)
+{
+    const int halves = p->type->type != DT_f32, sums = columns / 2;
+    mf_text_add(to,
+                "static inline void multiply_columns(sum_t c[RIGHT][4], const uint32_t x[4], uint64_t columns)\n{\n"
+                "    asm volatile(\"{.reg .b32 one; .reg .pred add; mov.b32 one, 1; setp.ne.b32 add, one, 0;\\n\\t\"\n"
+                "        \"wgmma.mma_async.sync.aligned.m64n%d%s {",
+                columns, p->type->grouped);
+    for (int i = 0; i < sums; i++)
+        mf_text_add(to, "%s%%%d", i ? "," : "", i);
+    mf_text_add(to, "}, {%%%d,%%%d,%%%d,%%%d}, %%%d, add, 1, 1%s;}\"\n        : ", sums, sums + 1, sums + 2, sums + 3,
+                sums + 4, !halves ? "" : p->contraction.along_terms[COLUMN_FACTOR] ? ", 0" : ", 1");
+    for (int i = 0; i < sums; i++)
+        mf_text_add(to, "%s\"+f\"(c[%d][%d])", i ? ", " : "", i / 4, i % 4);
+    mf_text_append(to, "\n        : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2]), \"r\"(x[3]), \"l\"(columns) : \"memory\");\n}\n");
+}
+
+void mf_gpu_products_multiply(const struct product *p, const struct product_form *form, struct gpu_choice *choice)
+{
+    const int grouped = form->grouped && form->tile->grouped;
+    if (grouped)
+        write_group_instruction(p, form->tile->columns, &choice->functions);
+    mf_text_append(&choice->functions, grouped ? mf_text_product_group_cu : mf_text_product_multiply_cl);
+    mf_text_append(&choice->functions, mf_text_product_store_cl);
 }
 
 const char *mf_gpu_products_precision(const struct product *p, const struct product_form *form)

@@ -15,24 +15,26 @@ enum {
 };
 
 /* A block's outputs and warps; stages of shared memory; blocks that a multiprocessor is to have room for; with how many
- * products of factors. A warp that has 64 x 64 outputs reads shared memory as fast as it multiplies; three products
+ * products of factors; whether four warps multiply together (kernels/product_group.cu). A warp that has 64 x 64 outputs reads shared memory as fast as it multiplies; three products
  * need less of it, and more registers. */
 struct product_tile {
-    int rows, columns, down, right, stages, beside, products;
+    int rows, columns, down, right, stages, beside, products, grouped;
 };
-enum { PRODUCT_TILES = 15 };
+enum { PRODUCT_TILES = 21 };
 extern const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES];
 
-/* An element type: the instruction's shape and types, and how a word's element becomes a float where it is emulated. */
+/* An element type: the instruction's shape and types, those of the one for four warps, and how a word's element becomes a
+ * float where it is emulated. */
 struct product_type {
     enum dtype type;
-    const char *instruction, *emulated;
+    const char *instruction, *grouped, *emulated;
 };
 
 struct product {
     const struct product_type *type;
     struct gpu_contraction contraction;
     int operand[FACTORS], vectors[FACTORS];
+    int warpgroups; /* of the device */
     int64_t rows, columns;
 };
 
@@ -42,12 +44,16 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product);
 /* What a solver is asked for: FORM[:ROWS[:COLUMNS[:NUMBER]]]. tile: null for the solver's own choice. */
 struct product_form {
     int products, stages, cluster;
+    int grouped; /* as of tiles: the device has that for these types */
     int rounds; /* f32 to 11 bits; else it comes so */
     const struct product_tile *tile;
     int64_t number;
 };
 /* 0 where the text is no such form for the product's type. */
 int mf_gpu_products_read_form(const char *text, const struct product *product, struct product_form *form);
+
+/* Whether the form's tile may be this one: where two have the same rows and columns, the better one. */
+int mf_gpu_products_may_be(const struct product_form *form, const struct product_tile *tile);
 
 int mf_gpu_products_threads(const struct product_tile *tile);
 /* Terms of a tile; tiles of all terms. */
@@ -56,13 +62,16 @@ int64_t mf_gpu_products_steps(const struct problem *problem, const struct produc
 /* Bytes of shared memory for a block's sums. */
 int64_t mf_gpu_products_sums(const struct product_tile *tile);
 
-/* Nanoseconds that solver product's best form with so many products of factors takes on an H200, about. */
-double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *product, int products);
+/* Nanoseconds that solver product's best form takes on an H200, about, with products of factors like that one's. */
+double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *product, const struct product_form *like);
 
 /* Adds what both kernels have: #define lines, and the texts up to struct rows_from. sides: of which factors tiles are
  * staged, 1 for y, 3 for both. */
 void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *product, const struct product_form *form,
                            int sides, struct gpu_choice *choice);
+/* After those, and struct rows_from: what multiplies and stores. */
+void mf_gpu_products_multiply(const struct product *product, const struct product_form *form,
+                              struct gpu_choice *choice);
 /* "f32 as three products of 11 bits" */
 const char *mf_gpu_products_precision(const struct product *product, const struct product_form *form);
 

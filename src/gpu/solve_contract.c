@@ -61,6 +61,17 @@ static void choose_reading(const struct problem *problem, struct gpu_contraction
                           : 1;
 }
 
+/* Rows, and columns. */
+static void set_factors(const struct problem *problem, struct gpu_contraction *c, int rows, int columns)
+{
+    const int node[FACTORS] = {rows, columns};
+    mf_factors_loops(problem, node, &c->loops);
+    for (int f = 0; f < FACTORS; f++) {
+        c->node[f] = node[f];
+        choose_reading(problem, c, f);
+    }
+}
+
 int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *c)
 {
     const struct problem *problem = &plan->problem;
@@ -74,17 +85,16 @@ int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *
     if (!c->loops.count[0] || !c->loops.count[1] || mf_factors_positions(problem, &c->loops, 0) > INT32_MAX ||
         mf_factors_positions(problem, &c->loops, 1) > INT32_MAX)
         return 0;
-    if (c->loops.loop[0][c->loops.count[0] - 1] > c->loops.loop[1][c->loops.count[1] - 1]) {
-        int swap = node[0];
-        node[0] = node[1];
-        node[1] = swap;
-        mf_factors_loops(problem, node, &c->loops);
-    }
-    for (int f = 0; f < FACTORS; f++) {
-        c->node[f] = node[f];
-        choose_reading(problem, c, f);
-    }
+    if (c->loops.loop[0][c->loops.count[0] - 1] > c->loops.loop[1][c->loops.count[1] - 1])
+        set_factors(problem, c, node[1], node[0]);
+    else
+        set_factors(problem, c, node[0], node[1]);
     return 1;
+}
+
+void mf_gpu_contraction_turn(const struct problem *problem, struct gpu_contraction *c)
+{
+    set_factors(problem, c, c->node[1], c->node[0]);
 }
 
 /* Whether tiles are worth while: the smallest one is not nearly empty. */

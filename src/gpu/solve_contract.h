@@ -10,6 +10,8 @@ enum { MF_GPU_CONTRACT_VECTOR = 4 }; /* elements of an operand that are read as 
 /* Whether the first reducer's argument is a product of two factors that have kept loops of their own; fills all but
  * kind, in_tree and negate. */
 int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *contraction);
+/* Its rows become columns. */
+void mf_gpu_contraction_turn(const struct problem *problem, struct gpu_contraction *contraction);
 
 /* The tile that suits a contraction best (and divides the tile within, or null), its threads, and the blocks that
  * outputs have in such tiles. */

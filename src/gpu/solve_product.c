@@ -48,7 +48,7 @@ static int64_t blocks_of(const struct problem *problem, const struct product *p,
 static int stages_of(const struct product_tile *tile, const struct gpu_limits *limits)
 {
     const int64_t bytes = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES;
-    return mf_clamp((limits->shared_most - LEFT) / bytes, 2, tile->stages);
+    return mf_clamp((limits->shared_most - LEFT) / bytes, 2 + tile->grouped, tile->stages);
 }
 
 /* Blocks of a tile that run on a multiprocessor at once. */
@@ -128,7 +128,7 @@ static double choose_form(const struct problem *problem, const struct product *p
     form->tile = NULL;
     for (int t = 0; t < PRODUCT_TILES; t++) {
         const struct product_tile *tile = &mf_gpu_products_tiles[t];
-        if (tile->products != given.products || mf_gpu_products_sums(tile) > limits->shared_most - LEFT ||
+        if (!mf_gpu_products_may_be(&given, tile) || mf_gpu_products_sums(tile) > limits->shared_most - LEFT ||
             (given.tile ? tile != given.tile : is_out_of_question(p, tile)))
             continue;
         for (int64_t parts = given.number ? given.number : 1;
@@ -145,9 +145,11 @@ static double choose_form(const struct problem *problem, const struct product *p
     return least;
 }
 
-double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *product, int products)
+double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *product, const struct product_form *like)
 {
-    struct product_form form = {.products = products};
+    struct product_form form = *like;
+    form.tile = NULL;
+    form.number = 0;
     return choose_form(&plan->problem, product, MF_GPU_LIMITS(plan->device->gpu), &form);
 }
 
@@ -159,8 +161,9 @@ static mf_status read_form(const char *text, const struct product *product, stru
     return mf_fail(MF_ERROR_ARGUMENT,
                    "solver product has no form \"%.40s\" for %s; a form is full, or tf32 or rounded for f32, then "
                    "perhaps :ROWS:COLUMNS:PARTS, of blocks that are 128 x 128 (not full f32), 192, 64 or "
-                   "32 x 64, 128, 64 or 32 x 32, or 128 x 16, and at most %d parts",
-                   text ? text : "", mf_dtypes[product->type->type].name, MOST_PARTS);
+                   "32 x 64, 128, 64 or 32 x 32, or 128 x 16%s, and at most %d parts",
+                   text ? text : "", mf_dtypes[product->type->type].name,
+                   form->grouped ? ", or 128 x 256, 256 or 192 x 128, or 128 x 64" : "", MOST_PARTS);
 }
 
 /* ---- plans ---- */
@@ -174,7 +177,7 @@ static void write_texts(const struct mf_plan *plan, const struct product *p, con
                 form->cluster == 1 && form->number > 1);
     mf_gpu_products_texts(plan, p, form, 3, choice);
     mf_text_append(&choice->functions, mf_text_product_rows_cl);
-    mf_text_append(&choice->functions, mf_text_product_multiply_cl);
+    mf_gpu_products_multiply(p, form, choice);
 }
 
 /* The form's parts become as many as have terms. */

@@ -21,7 +21,7 @@ struct windows {
 /* How positions lie in a block, and what that takes of shared memory. */
 struct window_tile {
     struct product_form form;
-    int64_t down, across, span_bytes, offset_bytes, shared;
+    int64_t down, across, span_bytes, offset_bytes, before, shared; /* before: the stages */
     int resident, room; /* all of the other operand stays there; blocks that a multiprocessor has room for */
 };
 
@@ -102,6 +102,15 @@ static int room_for(const struct product_tile *tile, int64_t shared)
     return mf_clamp(SHARED_BYTES / (shared + OWN), 1, beside);
 }
 
+/* Bytes of so many places for spans, and of the offsets. An instruction that reads tiles in shared memory itself wants
+ * them to begin at multiples of 1024. */
+static int64_t before_stages(const struct window_tile *t, int places)
+{
+    enum { ALIGNED = 1024 };
+    const int64_t bytes = places * t->span_bytes + t->offset_bytes;
+    return t->form.tile->grouped ? over(bytes, ALIGNED) * ALIGNED : bytes;
+}
+
 /* Shared memory: with all of y where two blocks have room for that, else as many stages of it as the tile has or there
  * is room for. Returns 0 where there is none. */
 static int fits(const struct problem *problem, const struct product *p, const struct windows *w,
@@ -116,16 +125,18 @@ static int fits(const struct problem *problem, const struct product *p, const st
         return 0;
     t->span_bytes = (over(spans * span, 8) * 8 + 8) * PIECE_BYTES;
     t->offset_bytes = steps * TILE_TERM_BYTES / PIECE_BYTES * (int64_t)sizeof(int);
-    t->shared = 2 * t->span_bytes + t->offset_bytes + steps * stage + sums;
+    t->before = before_stages(t, 2);
+    t->shared = t->before + steps * stage + sums;
     t->resident = t->shared <= most && room_for(tile, t->shared) > 1 &&
                   p->rows * p->columns == problem->kept_total; /* one y for all */
     t->form.stages = (int)steps;
     if (!t->resident) {
-        const int64_t before = t->span_bytes + t->offset_bytes;
-        if (before + 2 * stage > most || sums > most)
+        const int least = 2 + tile->grouped;
+        t->before = before_stages(t, 1);
+        if (t->before + least * stage > most || sums > most)
             return 0;
-        t->form.stages = mf_clamp((most - before) / stage, 2, tile->stages);
-        t->shared = before + t->form.stages * stage > sums ? before + t->form.stages * stage : sums;
+        t->form.stages = mf_clamp((most - t->before) / stage, least, tile->stages);
+        t->shared = t->before + t->form.stages * stage > sums ? t->before + t->form.stages * stage : sums;
     }
     t->room = room_for(tile, t->shared);
     return 1;
@@ -183,7 +194,7 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
     best->form.tile = NULL;
     for (int i = 0; i < PRODUCT_TILES; i++) {
         const struct product_tile *tile = &mf_gpu_products_tiles[i];
-        if (tile->products != given.products ||
+        if (!mf_gpu_products_may_be(&given, tile) ||
             (given.tile
                  ? tile != given.tile
                  : tile->down * tile->right < FEW_WARPS || (tile->columns == FEW_COLUMNS && p->columns > FEW_COLUMNS)))
@@ -211,19 +222,19 @@ static int pooling_pays(const struct mf_plan *plan, const struct product *p, con
 {
     const double fewer_stores = 0.8, launch = 2000, memory_bytes = 2500; /* nanoseconds; a nanosecond */
     const double bytes = 2 * (double)plan->problem.kept_total * mf_dtypes[plan->problem.out_type[0]].size;
-    return fewer_stores * cost < mf_gpu_product_cost(plan, p, t->form.products) + launch + bytes / memory_bytes;
+    return fewer_stores * cost < mf_gpu_product_cost(plan, p, &t->form) + launch + bytes / memory_bytes;
 }
 
 int mf_gpu_window_pays(const struct mf_plan *plan)
 {
     struct product product;
     struct windows w;
-    struct window_tile t = {.form = {.products = 1, .cluster = 1}};
+    struct window_tile t = {0};
     if (!mf_gpu_product_pays(plan) || !find_windows(plan, &product, &w))
         return 0;
-    t.form.products = product.type->type == DT_f32 ? 3 : 1;
+    mf_gpu_products_read_form(NULL, &product, &t.form);
     const double cost = choose_tile(plan, &product, &w, &t);
-    return t.form.tile && cost < mf_gpu_product_cost(plan, &product, t.form.products);
+    return t.form.tile && cost < mf_gpu_product_cost(plan, &product, &t.form);
 }
 
 /* ---- plans ---- */
@@ -246,13 +257,13 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
         "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
         "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
         "#define ELEMENTS_X in%d\n",
-        t->resident, (long long)((1 + t->resident) * t->span_bytes + t->offset_bytes), (int)t->down, (int)t->across,
+        t->resident, (long long)t->before, (int)t->down, (int)t->across,
         (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)w->position_pieces, (int)w->last_pieces,
         (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps, plan->pool[0] ? 2 : 1,
         slots.of[p->operand[0]]);
     mf_gpu_products_texts(plan, p, &t->form, 1, choice);
     mf_text_append(&choice->functions, mf_text_window_rows_cl);
-    mf_text_append(&choice->functions, mf_text_product_multiply_cl);
+    mf_gpu_products_multiply(p, &t->form, choice);
 }
 
 /* The output was described as if it lay dense in memory, with an element for each position; now as it is. */

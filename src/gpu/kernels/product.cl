@@ -118,11 +118,12 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     b.stage = 0;
 #if !AHEAD
     NO_UNROLL
-    for (int s = 0; s < STAGES - 1; s++)
+    for (int s = 0; s < BROUGHT; s++)
         bring_tile(T, S, at, tiles, vectors, &b);
     NO_UNROLL
     for (int t = at.first; t < at.end; t += STEP) {
-        AWAIT(STAGES - 2);
+        AWAIT(BROUGHT - 1);
+        SHOW_COPIES();
         BARRIER();
         bring_tile(T, S, at, tiles, vectors, &b);
         multiply_tile(mma, rows_of(tiles + stage * STAGE_BYTES, down), tiles + stage * STAGE_BYTES + X_BYTES, right,

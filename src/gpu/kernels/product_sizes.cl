@@ -1,7 +1,7 @@
 /* The sizes of kernels/product.cl and window.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in
  * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles; RESIDENT: tiles stay
  * there, and sums have memory of their own. */
-#define AHEAD (X_STAGED && PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
+#define AHEAD (!GROUPED && X_STAGED && PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
 enum {
     PIECE = 16,             /* bytes */
     PER = PIECE / ITEM,     /* elements of one */
@@ -15,7 +15,20 @@ enum {
     STAGE_BYTES = X_BYTES + COLUMNS * STEP * ITEM,
     PITCH = COLUMNS + 8, /* floats of a row of sums, which lie where the stages were: for the banks */
     GROUPS = COLUMNS / VECTOR,
+    BROUGHT = STAGES - 1 - GROUPED, /* tiles on their way: one is multiplied, and if GROUPED the one before may be */
     ALL_BYTES = BEFORE_STAGES + STAGES * STAGE_BYTES,
     SUM_BYTES = ROWS * PITCH * 4,
     SHARED_BYTES = RESIDENT ? ALL_BYTES + SUM_BYTES : ALL_BYTES > SUM_BYTES ? ALL_BYTES : SUM_BYTES
 };
+
+#define EVERY_SUM                                \
+    UNROLL                                       \
+    for (int i = 0; i < DOWN; i++)               \
+        UNROLL                                   \
+        for (int j = 0; j < RIGHT; j++)          \
+            UNROLL                               \
+            for (int e = 0; e < 4; e++)
+
+#if !GROUPED
+#define SHOW_COPIES()
+#endif

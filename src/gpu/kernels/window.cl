@@ -105,11 +105,12 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     bring_spans(T, S, at, vectors, spans);
     write_offsets(S, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
     NO_UNROLL
-    for (int s = 0; s < STAGES - 1; s++)
+    for (int s = 0; s < BROUGHT; s++)
         bring_tile(T, S, at, tiles, vectors, &b);
     NO_UNROLL
     for (int t = 0; t < (int)S->reduced_total; t += STEP) {
-        AWAIT(STAGES - 2);
+        AWAIT(BROUGHT - 1);
+        SHOW_COPIES();
         BARRIER();
         bring_tile(T, S, at, tiles, vectors, &b);
         multiply_tile(mma, rows, tiles + stage * STAGE_BYTES, right, sum);
@@ -194,6 +195,7 @@ static inline void fold_tiles(MMA_TYPE mma, struct tensors T, shape_ptr S, SHARE
         struct rows_from rows = first_rows(shared + place * SPAN_BYTES, offsets);
         sum_t sum[DOWN][SMALL + RIGHT][4];
         AWAIT(0);
+        SHOW_COPIES();
         BARRIER(); /* this tile's spans are there, the last one's and its sums are not read any more */
         place = 1 - place;
         if (tile + by < tiles)
