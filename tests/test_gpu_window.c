@@ -34,6 +34,14 @@ static const char *const lines[] = {
     "solver=window:full:128:128:30",
     "n(h+i)(w+j)c,ijcp->nhwp | sum(a*b) | a=f16[40,18,18,8] b=f16[3,3,8,16] o=f32[40,16,16,16] | data=integers "
     "solver=window",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | leaky(sum(a*b)+c) | a=f16[2,15,15,64] b=f16[3,3,64,72] c=f32[72] o=f16[2,13,13,72] | "
+    "data=integers solver=window:full:64:64:8:2",
+    "n(h+i)(w+j)c,ijcp->nhwp | sum(a*b) | a=f32[1,9,11,64] b=f32[3,3,64,40] o=f32[1,7,9,40] | data=integers "
+    "solver=window:full:64:64:9:4",
+    "n(2h+i)(w+j)c,pijc->nhwp | sum(a*b) | a=f32[1,16,11,48] b=f32[40,3,2,48] o=f32[1,7,10,40] | data=integers "
+    "solver=window:rounded:128:32:0:3",
+    "n(h+i)(w+j)c,ijcp->nhwp | sum(a*b) | a=f16[1,15,15,512] b=f16[3,3,512,72] o=f32[1,13,13,72] | data=integers "
+    "solver=window:full:192:64:13:8",
     "n(h+i)(w+j)c,pijc->nhwp | sum(a*b) | a=f32[20,18,18,16] b=f32[72,3,3,16] o=f32[20,16,16,72] | data=integers "
     "solver=window",
     "n(h+i)(w+j)c,pijc->nhwp | sum(a*b) | a=f16[20,18,18,32] b=f16[64,3,3,32] o=f32[20,16,16,64] | data=integers "
@@ -184,6 +192,8 @@ static void check_pools(void)
         {MF_F32, 2, 14, 18, 16, 40, "window:rounded:128:32:18"},
         {MF_F16, 1, 52, 52, 64, 32, "window:full:64:64:26"},
         {MF_F16, 30, 12, 20, 8, 16, "window:full:128:16:16"},
+        {MF_F16, 2, 12, 20, 64, 40, "window:full:64:64:8:2"},
+        {MF_F32, 1, 14, 14, 32, 40, "window:full:64:64:14:2"},
     };
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         check_pooled(&tests[i]);

@@ -152,16 +152,16 @@ struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors,
     return (struct gpu_kept){vectors, chunk};
 }
 
-int mf_gpu_read_form(const char *text, char name[16], int number[3])
+int mf_gpu_read_form(const char *text, char name[16], int most, int *number)
 {
     const size_t letters = strcspn(text, ":");
     memset(name, 0, 16);
-    memset(number, 0, 3 * sizeof *number);
+    memset(number, 0, (size_t)most * sizeof *number);
     if (letters > 15)
         return 0;
     memcpy(name, text, letters);
     const char *at = text + letters;
-    for (int i = 0; i < 3 && *at == ':'; i++) {
+    for (int i = 0; i < most && *at == ':'; i++) {
         const size_t digits = strspn(at + 1, "0123456789");
         if (!digits || digits > 5)
             return 0;

@@ -60,8 +60,8 @@ int mf_gpu_tensor_sum_pays(const struct mf_plan *plan);
 /* Whether solver "window" is faster than "product". */
 int mf_gpu_window_pays(const struct mf_plan *plan);
 
-/* NAME[:NUMBER[:NUMBER[:NUMBER]]], the text behind a solver's name: numbers that are not there are 0. Returns 0 where
- * it is something else, or a number has more than five digits. */
-int mf_gpu_read_form(const char *text, char name[16], int number[3]);
+/* NAME and at most so many times :NUMBER, the text behind a solver's name: numbers that are not there are 0. Returns 0
+ * where it is something else, or a number has more than five digits. */
+int mf_gpu_read_form(const char *text, char name[16], int most, int *number);
 
 #endif

@@ -124,12 +124,12 @@ int mf_gpu_products_may_be(const struct product_form *form, const struct product
 int mf_gpu_products_read_form(const char *text, const struct product *product, struct product_form *form)
 {
     char name[16] = "full";
-    int number[3] = {0, 0, 0};
+    int number[4] = {0, 0, 0, 0};
     const int is_f32 = product->type->type == DT_f32;
-    int known = !text || mf_gpu_read_form(text, name, number);
+    int known = !text || mf_gpu_read_form(text, name, 4, number);
     const int rounded = !strcmp(name, "rounded"), tf32 = rounded || !strcmp(name, "tf32");
     *form = (struct product_form){
-        .products = is_f32 && !tf32 ? 3 : 1, .cluster = 1, .rounds = !rounded, .number = number[2]};
+        .products = is_f32 && !tf32 ? 3 : 1, .cluster = 1, .rounds = !rounded, .number = number[2], .parts = number[3]};
     form->grouped = may_group(product, form);
     for (int t = 0; t < PRODUCT_TILES && number[0]; t++) {
         const struct product_tile *tile = &mf_gpu_products_tiles[t];
@@ -143,6 +143,13 @@ int mf_gpu_products_read_form(const char *text, const struct product *product, s
 int mf_gpu_products_threads(const struct product_tile *tile)
 {
     return tile->down * tile->right * GPU_WARP;
+}
+
+int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_limits *limits)
+{
+    enum { MOST = 8, CLUSTERS_FROM = 90 };
+    return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 &&
+           parts <= (products == 1 ? MOST : MOST / 2);
 }
 
 int64_t mf_gpu_products_step(const struct product *p)

@@ -41,13 +41,13 @@ struct product {
 /* Whether the plan's fold is such a sum of products. */
 int mf_gpu_products_find(const struct mf_plan *plan, struct product *product);
 
-/* What a solver is asked for: FORM[:ROWS[:COLUMNS[:NUMBER]]]. tile: null for the solver's own choice. */
+/* What a solver is asked for: FORM[:ROWS[:COLUMNS[:NUMBER[:PARTS]]]]. tile: null for the solver's own choice. */
 struct product_form {
     int products, stages, cluster;
     int grouped; /* as of tiles: the device has that for these types */
     int rounds; /* f32 to 11 bits; else it comes so */
     const struct product_tile *tile;
-    int64_t number;
+    int64_t number, parts;
 };
 /* 0 where the text is no such form for the product's type. */
 int mf_gpu_products_read_form(const char *text, const struct product *product, struct product_form *form);
@@ -56,6 +56,8 @@ int mf_gpu_products_read_form(const char *text, const struct product *product, s
 int mf_gpu_products_may_be(const struct product_form *form, const struct product_tile *tile);
 
 int mf_gpu_products_threads(const struct product_tile *tile);
+/* Whether blocks that have parts of the terms are a cluster, which adds their sums in shared memory. */
+int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_limits *limits);
 /* Terms of a tile; tiles of all terms. */
 int64_t mf_gpu_products_step(const struct product *product);
 int64_t mf_gpu_products_steps(const struct problem *problem, const struct product *product);

@@ -52,7 +52,7 @@ static mf_status read_form(const char *text, struct multi_form *form)
 {
     char name[16];
     int number[3] = {0, 0, 0};
-    const int reads = !text || mf_gpu_read_form(text, name, number);
+    const int reads = !text || mf_gpu_read_form(text, name, 3, number);
     form->kind = text ? NULL : &kinds[DOUBLE];
     for (int k = 0; text && reads && k < KINDS; k++)
         if (!strcmp(name, kinds[k].name))

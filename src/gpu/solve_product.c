@@ -30,14 +30,6 @@ int mf_gpu_product_pays(const struct mf_plan *plan)
 
 /* ---- forms ---- */
 
-/* Parts that are a cluster add their sums in shared memory. */
-static int joins_in_cluster(int64_t parts, int products, const struct gpu_limits *limits)
-{
-    enum { MOST = 8, CLUSTERS_FROM = 90 };
-    return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 &&
-           parts <= (products == 1 ? MOST : MOST / 2);
-}
-
 static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct product_tile *tile)
 {
     const int64_t batch = problem->kept_total / p->rows / p->columns;
@@ -75,7 +67,7 @@ static double rounds(const struct product_rates *rates, double blocks)
 
 static double used_part(const struct product_rates *rates, int64_t parts, const struct gpu_limits *limits)
 {
-    if (!joins_in_cluster(parts, rates == &single ? 1 : 3, limits))
+    if (!mf_gpu_products_in_cluster(parts, rates == &single ? 1 : 3, limits))
         return 1;
     return parts <= 4 ? rates->used_by_4
                       : rates->used_by_4 + (rates->used_by_8 - rates->used_by_4) * (double)(parts - 4) / 4;
@@ -104,7 +96,7 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const double sums = (double)blocks * outputs * 8 / memory_bytes + outputs * 4 * (double)parts / rates->read_again;
     return fmax(busy + rates->begin, waits) +
            (parts == 1 ? 0
-            : joins_in_cluster(parts, tile->products, limits)
+            : mf_gpu_products_in_cluster(parts, tile->products, limits)
                 ? rates->in_cluster + (double)blocks * outputs * 4 / rates->cluster_bytes
                 : rates->in_workspace + sums);
 }
@@ -156,7 +148,7 @@ double mf_gpu_product_cost(const struct mf_plan *plan, const struct product *pro
 /* FORM[:ROWS[:COLUMNS[:PARTS]]] */
 static mf_status read_form(const char *text, const struct product *product, struct product_form *form)
 {
-    if (mf_gpu_products_read_form(text, product, form) && form->number <= MOST_PARTS)
+    if (mf_gpu_products_read_form(text, product, form) && form->number <= MOST_PARTS && !form->parts)
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
                    "solver product has no form \"%.40s\" for %s; a form is full, or tf32 or rounded for f32, then "
@@ -191,7 +183,7 @@ static void place_parts(const struct problem *problem, const struct product *p, 
     const int64_t sums = blocks * parts * tile->rows * tile->columns * floats;
     const int64_t stages = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES * form->stages;
     form->number = parts;
-    form->cluster = joins_in_cluster(parts, tile->products, limits) ? (int)parts : 1;
+    form->cluster = mf_gpu_products_in_cluster(parts, tile->products, limits) ? (int)parts : 1;
     choice->shared = mf_gpu_products_sums(tile) > stages ? mf_gpu_products_sums(tile) : stages;
     choice->own[0] = (p->rows + tile->rows - 1) / tile->rows;
     choice->own[1] = (p->columns + tile->columns - 1) / tile->columns;

@@ -88,7 +88,7 @@ static mf_status read_form(const char *text, const struct problem *problem, stru
     int number[3] = {0, 0, 0}, kind = TENSOR_KINDS;
     if (!text)
         kind = problem->reduced_total <= SHORT && problem->kept_total > 1 ? ROWS : SINGLE;
-    else if (mf_gpu_read_form(text, name, number))
+    else if (mf_gpu_read_form(text, name, 3, number))
         for (kind = 0; kind < TENSOR_KINDS && strcmp(name, names[kind]) != 0;)
             kind++;
     form->kind = (enum tensor_kind)kind;

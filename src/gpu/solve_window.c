@@ -1,7 +1,7 @@
 /* Solver "window" of a GPU: convolutions as sums of products on tensor cores (kernels/window.cl), like solver product,
  * but what a block's positions need of the operand with windows is read once. By name:
- * "window:FORM:ROWS:COLUMNS:ACROSS", a form as of solver product, then a block's rows x columns and the positions
- * across of a tile; 0: its choice.
+ * "window:FORM:ROWS:COLUMNS:ACROSS:PARTS", a form as of solver product, then a block's rows x columns, the positions
+ * across of a tile, and parts of the terms, by channels; 0: its choice.
  *
  * With plan->pool, the greatest of 2 x 2 positions are the outputs: mf_plan_create_pooled. */
 #include <limits.h>
@@ -12,16 +12,18 @@
 #include "texts.h"
 
 /* Rows of positions, places in them, and the loop over a window's rows; in the memory of x: elements between such rows,
- * which are so many for the next row of positions, pieces to the next position, and of the last one. */
+ * which are so many for the next row of positions, elements to the next position, and that a position reads of a row;
+ * elements that a position has, of which terms may have a part, or 0. */
 struct windows {
     int down, across, taps;
-    int64_t pitch, row_step, position_pieces, last_pieces;
+    int64_t pitch, row_step, position, reach, channels;
 };
 
 /* How positions lie in a block, and what that takes of shared memory. */
 struct window_tile {
     struct product_form form;
-    int64_t down, across, span_bytes, offset_bytes, before, shared; /* before: the stages */
+    int64_t parts, down, across, span_bytes, offset_bytes, before, shared; /* before: the stages */
+    int64_t position_pieces, last_pieces;                                  /* in a span: to the next one; of the last */
     int resident, room; /* all of the other operand stays there; blocks that a multiprocessor has room for */
 };
 
@@ -44,6 +46,16 @@ static int find_taps(const struct nest *nest, const int64_t *stride, struct wind
     return w->taps >= 0 && *reach <= stride[w->taps] && stride[w->taps] <= INT_MAX / nest->size[w->taps];
 }
 
+/* Whether terms are channels beside each other, all that a position has, of one position and others. */
+static int has_channels(const struct nest *nest, const int64_t *stride, const struct windows *w)
+{
+    const int last = nest->kept + nest->reduced - 1;
+    for (int l = nest->kept; l < last; l++)
+        if (l != w->taps && stride[l] % w->position)
+            return 0;
+    return last != w->taps && nest->size[last] % w->position == 0;
+}
+
 static int find_windows(const struct mf_plan *plan, struct product *product, struct windows *w)
 {
     const struct nest *nest = &plan->problem.memory;
@@ -61,8 +73,9 @@ static int find_windows(const struct mf_plan *plan, struct product *product, str
         return 0;
     w->pitch = stride[w->taps];
     w->row_step = stride[w->down] / w->pitch;
-    w->position_pieces = stride[w->across] / elements;
-    w->last_pieces = (reach + elements - 1) / elements;
+    w->position = stride[w->across];
+    w->reach = reach;
+    w->channels = has_channels(nest, stride, w) ? w->position : 0;
     return nest->size[w->down] <= INT_MAX / 2 && nest->size[w->across] <= INT_MAX / 2;
 }
 
@@ -111,6 +124,20 @@ static int64_t before_stages(const struct window_tile *t, int places)
     return t->form.tile->grouped ? over(bytes, ALIGNED) * ALIGNED : bytes;
 }
 
+/* What a span has of positions: all elements, or a part's channels. */
+static void set_pieces(const struct product *p, const struct windows *w, struct window_tile *t)
+{
+    const int64_t elements = PIECE_BYTES / mf_dtypes[p->type->type].size;
+    t->position_pieces = w->position / t->parts / elements;
+    t->last_pieces = t->parts == 1 ? over(w->reach, elements) : over(w->reach, w->position) * t->position_pieces;
+}
+
+/* Whether whole tiles of terms are in a part's channels. */
+static int has_parts(const struct product *p, const struct windows *w, int64_t parts)
+{
+    return parts == 1 || (w->channels && w->channels % (parts * mf_gpu_products_step(p)) == 0);
+}
+
 /* Shared memory: with all of y where two blocks have room for that, else as many stages of it as the tile has or there
  * is room for. Returns 0 where there is none. */
 static int fits(const struct problem *problem, const struct product *p, const struct windows *w,
@@ -118,16 +145,17 @@ static int fits(const struct problem *problem, const struct product *p, const st
 {
     const struct product_tile *tile = t->form.tile;
     const int64_t spans = (t->down - 1) * w->row_step + problem->memory.size[w->taps];
-    const int64_t span = (t->across - 1) * w->position_pieces + w->last_pieces;
+    set_pieces(p, w, t);
+    const int64_t span = (t->across - 1) * t->position_pieces + t->last_pieces;
     const int64_t stage = (int64_t)tile->columns * TILE_TERM_BYTES, most = limits->shared_most - LEFT;
-    const int64_t steps = mf_gpu_products_steps(problem, p), sums = mf_gpu_products_sums(tile);
+    const int64_t steps = mf_gpu_products_steps(problem, p) / t->parts, sums = mf_gpu_products_sums(tile);
     if (span > most || spans > most)
         return 0;
     t->span_bytes = (over(spans * span, 8) * 8 + 8) * PIECE_BYTES;
     t->offset_bytes = steps * TILE_TERM_BYTES / PIECE_BYTES * (int64_t)sizeof(int);
     t->before = before_stages(t, 2);
     t->shared = t->before + steps * stage + sums;
-    t->resident = t->shared <= most && room_for(tile, t->shared) > 1 &&
+    t->resident = t->parts == 1 && t->shared <= most && room_for(tile, t->shared) > 1 &&
                   p->rows * p->columns == problem->kept_total; /* one y for all */
     t->form.stages = (int)steps;
     if (!t->resident) {
@@ -142,7 +170,7 @@ static int fits(const struct problem *problem, const struct product *p, const st
     return 1;
 }
 
-/* Tiles of positions, times the blocks along the columns. */
+/* Tiles of positions, times the blocks along the columns, without parts. */
 static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct windows *w,
                          const struct window_tile *t)
 {
@@ -158,11 +186,14 @@ static int64_t blocks_of(const struct problem *problem, const struct product *p,
 static double cost_of(const struct problem *problem, const struct product *p, const struct windows *w,
                       const struct window_tile *t, int multiprocessors)
 {
-    const double products = 989, shared_bytes = 501, cache_bytes = 11539; /* a nanosecond */
+    const double products = t->form.tile->grouped ? 1500 : 989, shared_bytes = 501, cache_bytes = 11539,
+                 cluster_bytes = 3300; /* a nanosecond */
     const double copies = 60 /* a multiprocessor */, around = t->resident ? 502 : 938, latency = t->resident ? 7 : 113;
     const struct product_tile *tile = t->form.tile;
-    const int64_t blocks = blocks_of(problem, p, w, t), room = t->room * (int64_t)multiprocessors;
-    const double steps = (double)mf_gpu_products_steps(problem, p), waves = (double)over(blocks, room);
+    const double used = t->parts == 1 ? 1 : t->parts <= 4 ? 0.905 : 0.78; /* clusters leave gaps */
+    const int64_t blocks = blocks_of(problem, p, w, t) * t->parts,
+                  room = (int64_t)((double)(t->room * (int64_t)multiprocessors) * used);
+    const double steps = (double)mf_gpu_products_steps(problem, p) / (double)t->parts, waves = (double)over(blocks, room);
     const double begin = 4575 + (t->resident ? (double)tile->columns * TILE_TERM_BYTES * steps / copies : 0);
     const double copied = (t->resident ? 0 : tile->columns * TILE_TERM_BYTES) + (double)t->span_bytes / steps;
     const double multiply = (double)tile->rows * tile->columns * TILE_TERM_BYTES / 2 * tile->products / products;
@@ -170,9 +201,11 @@ static double cost_of(const struct problem *problem, const struct product *p, co
         (TILE_TERM_BYTES * (tile->rows * tile->right + tile->columns * tile->down) + copied) / shared_bytes;
     const double step = fmax(multiply, fmax(read, copied * multiprocessors / cache_bytes));
     const double issue = around * mf_gpu_products_threads(tile) / 128;
-    const double busy = (double)over(blocks, multiprocessors) * (steps * step + issue) + begin;
+    const double joining = t->parts == 1 ? 0 : (double)blocks * tile->rows * tile->columns * 4 / cluster_bytes;
+    const double busy =
+        (double)over(blocks, (int64_t)(multiprocessors * used)) * (steps * step + issue) + begin + joining;
     const double one = steps * (latency + 1.05 * multiply);
-    return fmax(busy, t->resident ? begin + waves * (one + 206) : waves * (one + begin));
+    return fmax(busy, t->resident ? begin + waves * (one + 206) : waves * (one + begin) + joining);
 }
 
 /* 8 positions are read together: they should be beside each other. */
@@ -189,7 +222,7 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     const struct product_form given = best->form;
     const int64_t *size = problem->memory.size, even = plan->pool[0] ? 2 : 1;
-    enum { FEW_WARPS = 4, FEW_COLUMNS = 16 };
+    enum { FEW_WARPS = 4, FEW_COLUMNS = 16, MOST_PARTS_HERE = 8 };
     double least = 0;
     best->form.tile = NULL;
     for (int i = 0; i < PRODUCT_TILES; i++) {
@@ -200,19 +233,23 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
                  : tile->down * tile->right < FEW_WARPS || (tile->columns == FEW_COLUMNS && p->columns > FEW_COLUMNS)))
             continue;
         for (int64_t across = least_across(size[w->across], even);
-             across <= tile->rows / even && across < size[w->across] + even; across += even) {
-            struct window_tile t = {.form = given, .across = across};
-            t.form.tile = tile;
-            t.down = tile->rows / across;
-            t.down = t.down < size[w->down] ? t.down / even * even : size[w->down];
-            if ((given.number && across != given.number) || !fits(problem, p, w, limits, &t))
-                continue;
-            const double cost = cost_of(problem, p, w, &t, limits->multiprocessors);
-            if (best->form.tile && cost >= least)
-                continue;
-            *best = t;
-            least = cost;
-        }
+             across <= tile->rows / even && across < size[w->across] + even; across += even)
+            for (int64_t parts = given.parts ? given.parts : 1; parts <= (given.parts ? given.parts : MOST_PARTS_HERE);
+                 parts *= 2) {
+                struct window_tile t = {.form = given, .across = across, .parts = parts};
+                t.form.tile = tile;
+                t.down = tile->rows / across;
+                t.down = t.down < size[w->down] ? t.down / even * even : size[w->down];
+                t.form.cluster = mf_gpu_products_in_cluster(parts, given.products, limits) ? (int)parts : 1;
+                if ((given.number && across != given.number) || !has_parts(p, w, parts) ||
+                    (parts > 1 && t.form.cluster == 1 && !given.parts) || !fits(problem, p, w, limits, &t))
+                    continue;
+                const double cost = cost_of(problem, p, w, &t, limits->multiprocessors);
+                if (best->form.tile && cost >= least)
+                    continue;
+                *best = t;
+                least = cost;
+            }
     }
     return least;
 }
@@ -245,20 +282,21 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
     struct gpu_slots slots;
     int shift = 3, mask = 0;
     mf_emit_slots(&plan->problem, &slots);
-    if ((w->position_pieces & (w->position_pieces - 1)) == 0) {
-        mask = (w->position_pieces < 8 ? (int)w->position_pieces : 8) - 1;
-        while ((int64_t)1 << shift < w->position_pieces)
+    if ((t->position_pieces & (t->position_pieces - 1)) == 0) {
+        mask = (t->position_pieces < 8 ? (int)t->position_pieces : 8) - 1;
+        while ((int64_t)1 << shift < t->position_pieces)
             shift++;
     }
     mf_text_add(
         &choice->macros,
-        "#define PARTED 0\n#define X_STAGED 0\n#define RESIDENT %d\n#define BEFORE_STAGES %lld\n#define TILE_DOWN %d\n"
+        "#define PARTED %d\n#define PARTS %d\n#define CHANNELS %d\n#define PART_CHANNELS %d\n#define X_STAGED 0\n#define RESIDENT %d\n#define BEFORE_STAGES %lld\n#define TILE_DOWN %d\n"
         "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
         "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
         "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
         "#define ELEMENTS_X in%d\n",
-        t->resident, (long long)t->before, (int)t->down, (int)t->across,
-        (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)w->position_pieces, (int)w->last_pieces,
+        t->parts > 1 && t->form.cluster == 1, (int)t->parts, (int)w->position,
+        t->parts > 1 ? (int)(w->position / t->parts) : 0, t->resident, (long long)t->before, (int)t->down, (int)t->across,
+        (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)t->position_pieces, (int)t->last_pieces,
         (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps, plan->pool[0] ? 2 : 1,
         slots.of[p->operand[0]]);
     mf_gpu_products_texts(plan, p, &t->form, 1, choice);
@@ -309,11 +347,19 @@ static mf_status make_choice(struct mf_plan *plan, const struct product *p, cons
     choice.own[8] = mf_gpu_divisor(choice.own[2]);
     choice.own[3] = p->rows / size[w->down] / size[w->across];
     choice.own[7] = p->columns;
+    if (!t->resident) {
+        choice.own[4] = choice.blocks * t->parts * tile->rows * tile->columns * (int64_t)sizeof(float);
+        if (t->parts > 1 && t->form.cluster == 1)
+            choice.workspace_bytes = choice.own[4] + choice.blocks * (int64_t)sizeof(uint32_t);
+        choice.blocks *= t->parts;
+    }
     write_macros(plan, p, w, t, &choice);
     snprintf(choice.text, sizeof choice.text,
-             "%lld x %lld outputs, %lld x %lld positions x %d a block, %lld bytes of what they read%s, %s%s",
+             "%lld x %lld outputs, %lld x %lld positions x %d a block, %lld bytes of what they read%s, %lld part%s of "
+             "the terms%s, %s%s",
              (long long)p->rows, (long long)p->columns, (long long)t->down, (long long)t->across, tile->columns,
-             (long long)t->span_bytes, t->resident ? " at a time" : "", mf_gpu_products_precision(p, &t->form),
+             (long long)t->span_bytes, t->resident ? " at a time" : "", (long long)t->parts, t->parts == 1 ? "" : "s",
+             t->form.cluster > 1 ? " in a cluster" : "", mf_gpu_products_precision(p, &t->form),
              plan->pool[0] ? ", the greatest of 2 x 2" : "");
     return mf_gpu_make(plan, &choice);
 }
@@ -327,7 +373,7 @@ static mf_status make(struct mf_plan *plan)
     if (!mf_gpu_products_read_form(plan->form, &product, &t.form))
         return mf_fail(MF_ERROR_ARGUMENT,
                        "solver window has no form \"%.40s\" for %s; a form is one of solver product's, and perhaps "
-                       ":ACROSS, the positions beside each other in a block",
+                       ":ACROSS:PARTS, the positions beside each other in a block and parts of the channels",
                        plan->form ? plan->form : "", mf_dtypes[product.type->type].name);
     const int given = t.form.tile != NULL;
     const double cost = choose_tile(plan, &product, &w, &t);

@@ -15,36 +15,6 @@ struct corner {
     int first, end;
 };
 
-/* Adds the parts' sums of a group in their order: each from its block's shared memory in a cluster, from the workspace
- * if PARTED, else there is one. */
-static inline void join_group(SHARED_POINTER const sum_t *sums, GLOBAL const sum_t *parts, int64_t count,
-                              float all[VECTOR])
-{
-#if CLUSTER > 1
-    float v[CLUSTER][VECTOR];
-    UNROLL for (int q = 0; q < CLUSTER; q++)
-        UNROLL for (int j = 0; j < VECTOR; j += 4) read_from(q, sums + j, v[q] + j);
-    UNROLL
-    for (int j = 0; j < VECTOR; j++) {
-        all[j] = v[0][j];
-        UNROLL for (int q = 1; q < CLUSTER; q++) all[j] += v[q][j];
-    }
-#elif PARTED
-    enum { AT_ONCE = 4 };
-    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = 0;
-    for (int64_t p = 0; p < count; p += AT_ONCE) {
-        float v[AT_ONCE][VECTOR];
-        UNROLL for (int q = 0; q < AT_ONCE; q++)
-            UNROLL for (int j = 0; j < VECTOR; j += 4)
-                read_fresh(parts + (p + q < count ? p + q : p) * (ROWS * COLUMNS) + j, v[q] + j);
-        UNROLL for (int q = 0; q < AT_ONCE; q++)
-            UNROLL for (int j = 0; j < VECTOR; j++) all[j] += p + q < count ? v[q][j] : 0;
-    }
-#else
-    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = sums[j];
-#endif
-}
-
 /* Stores the block's sums, which go through shared memory, so that threads beside each other have groups of columns
  * beside each other. In a cluster every part has a share of the rows; else the last part has all. */
 static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles, int64_t part,
@@ -58,15 +28,8 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     BARRIER();
     EVERY_SUM mine[(16 * i + e / 2 * 8) * PITCH + j * 8 + e % 2] = sum[i][j][e];
     WAIT_FOR_ALL();
-#if PARTED
-    for (int r = THREAD / GROUPS; r < ROWS; r += THREADS / GROUPS)
-        UNROLL for (int j = 0; j < VECTOR; j += 4)
-            *(GLOBAL struct sixteen *)(parts + (part * ROWS + r) * COLUMNS + column + j) =
-                *(SHARED_POINTER const struct sixteen *)(rows + r * PITCH + column + j);
-    BARRIER(); /* nobody reads shared memory any more: the flag may lie there */
-    if (!last_to_arrive(counter, S->p[2], (SHARED_POINTER int *)tiles))
+    if (!hand_in(rows, parts, part, S->p[2], counter))
         return;
-#endif
     NO_UNROLL
     for (int r = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? (int)part : 0); r < ROWS;
          r += CLUSTER * (THREADS / GROUPS)) {

@@ -1,4 +1,52 @@
 /* How a product on tensor cores stores its outputs, and how its tiles of terms follow each other. */
+/* Gives the block's sums to the one that joins all parts. Returns whether it is this one; in a cluster every block
+ * joins some of them. */
+static inline int hand_in(SHARED_POINTER sum_t *sums, GLOBAL sum_t *parts, int64_t part, int64_t count,
+                          GLOBAL uint32_t *counter)
+{
+#if PARTED
+    const int column = THREAD % GROUPS * VECTOR;
+    for (int r = THREAD / GROUPS; r < ROWS; r += THREADS / GROUPS)
+        UNROLL for (int j = 0; j < VECTOR; j += 4)
+            *(GLOBAL struct sixteen *)(parts + (part * ROWS + r) * COLUMNS + column + j) =
+                *(SHARED_POINTER const struct sixteen *)(sums + r * PITCH + column + j);
+    BARRIER(); /* nobody reads shared memory any more: the flag may lie there */
+    return last_to_arrive(counter, count, (SHARED_POINTER int *)sums);
+#else
+    return 1;
+#endif
+}
+
+/* Adds the parts' sums of a group in their order: each from its block's shared memory in a cluster, from the workspace
+ * if PARTED, else there is one. */
+static inline void join_group(SHARED_POINTER const sum_t *sums, GLOBAL const sum_t *parts, int64_t count,
+                              float all[VECTOR])
+{
+#if CLUSTER > 1
+    float v[CLUSTER][VECTOR];
+    UNROLL for (int q = 0; q < CLUSTER; q++)
+        UNROLL for (int j = 0; j < VECTOR; j += 4) read_from(q, sums + j, v[q] + j);
+    UNROLL
+    for (int j = 0; j < VECTOR; j++) {
+        all[j] = v[0][j];
+        UNROLL for (int q = 1; q < CLUSTER; q++) all[j] += v[q][j];
+    }
+#elif PARTED
+    enum { AT_ONCE = 4 };
+    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = 0;
+    for (int64_t p = 0; p < count; p += AT_ONCE) {
+        float v[AT_ONCE][VECTOR];
+        UNROLL for (int q = 0; q < AT_ONCE; q++)
+            UNROLL for (int j = 0; j < VECTOR; j += 4)
+                read_fresh(parts + (p + q < count ? p + q : p) * (ROWS * COLUMNS) + j, v[q] + j);
+        UNROLL for (int q = 0; q < AT_ONCE; q++)
+            UNROLL for (int j = 0; j < VECTOR; j++) all[j] += p + q < count ? v[q][j] : 0;
+    }
+#else
+    UNROLL for (int j = 0; j < VECTOR; j++) all[j] = sums[j];
+#endif
+}
+
 /* A group of outputs beside each other, in one store where they are neighbours in memory; `count` of them exist. */
 static inline void store_group(struct tensors T, shape_ptr S, struct target left, int64_t column, int64_t count,
                                const float sums[VECTOR])

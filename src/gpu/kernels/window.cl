@@ -7,12 +7,14 @@
  * POOL = 2: the greatest of 2 x 2 positions is an output, which is finished then; output strides are those of the
  * pooled positions. The finish part must not fall where the sum rises, nor differ between the four.
  *
+ * PARTS: of the terms, by channels, a block each, which join their sums as in product.cl.
+ *
  * p[0]: blocks along the columns; p[1], p[2]: tiles along positions across and down, p[6], p[8]: these as divisors;
- * p[3]: the rows' other positions; p[4], p[5]: RESIDENT: tiles of positions, and how many a block goes on by; p[7]:
- * columns. */
+ * p[3]: the rows' other positions; p[4], p[5]: RESIDENT: tiles of positions, and how many a block goes on by; else
+ * p[4]: bytes of the parts' sums in the workspace, before their counters; p[7]: columns. */
 struct corner {
     int64_t batch, outer, column, columns;
-    int down, across;
+    int down, across, part;
 };
 
 static inline struct corner corner_of(shape_ptr S, uint32_t tile)
@@ -21,7 +23,8 @@ static inline struct corner corner_of(shape_ptr S, uint32_t tile)
     const uint32_t line = divide_by(S->p[6], tile), others = divide_by(S->p[8], line);
     const int64_t positions = S->size[LOOP_DOWN] * S->size[LOOP_ACROSS];
     struct corner at;
-    at.column = (uint32_t)BLOCK % (uint32_t)S->p[0] * (int64_t)COLUMNS;
+    at.part = (int)((uint32_t)BLOCK % PARTS);
+    at.column = (uint32_t)BLOCK / PARTS % (uint32_t)S->p[0] * (int64_t)COLUMNS;
     at.columns = S->p[7];
     at.across = (int)((tile - line * across) * TILE_ACROSS);
     at.down = (int)((line - others * down) * TILE_DOWN);
@@ -41,7 +44,7 @@ static inline void bring_spans(struct tensors T, shape_ptr S, struct corner at, 
     const int64_t position = at.outer + at.down * S->size[LOOP_ACROSS] + at.across;
     const struct place first = move_place(S, move_place(S, no_place(), at.batch, 2), position, 0);
     const int64_t pitch = in_stride(S, SLOT_X, LOOP_TAPS);
-    copy_spans((GLOBAL const bits_t *)T.ELEMENTS_X + first.PLACE_X, pitch,
+    copy_spans((GLOBAL const bits_t *)T.ELEMENTS_X + first.PLACE_X + at.part * PART_CHANNELS, pitch,
                left_of(S->size[LOOP_DOWN], at.down, TILE_DOWN), left_of(S->size[LOOP_ACROSS], at.across, TILE_ACROSS),
                vectors, spans);
 }
@@ -52,14 +55,29 @@ struct bringing {
     int next, fast, stage; /* the next tile's first term, its place in the innermost loop, where it goes */
 };
 
+/* As step_from of product_store.cl, in a part's terms: a tile's are in one run of its channels. */
+static inline struct step next_step(shape_ptr S, int part, int t, int end, int *fast)
+{
+#if PARTS > 1
+    struct step step;
+    step.y = STEP * in_stride(S, SLOT_Y, LOOPS - 1);
+    if ((t + STEP) % PART_CHANNELS == 0 && t + STEP < end)
+        step.y = element_place(S, no_place(), term_of(t + STEP, part)).PLACE_Y -
+                 element_place(S, no_place(), term_of(t, part)).PLACE_Y;
+    return step;
+#else
+    return step_from(S, t, end, fast);
+#endif
+}
+
 static inline void bring_tile(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER char *tiles, int vectors,
                               struct bringing *b)
 {
-    const int end = (int)S->reduced_total;
+    const int end = part_terms(S);
     if (b->next < end) {
-        const struct step step = step_from(S, b->next, end, &b->fast);
-        copy_y(T, S, &b->y, at.batch, at.column, at.columns, b->next, end, vectors, step.y,
-               tiles + b->stage * STAGE_BYTES);
+        const struct step step = next_step(S, at.part, b->next, end, &b->fast);
+        copy_y(T, S, &b->y, at.batch, at.column, at.columns, term_of(b->next, at.part), (int)S->reduced_total, vectors,
+               step.y, tiles + b->stage * STAGE_BYTES);
     }
     COMMIT();
     b->next += STEP;
@@ -78,7 +96,7 @@ static inline struct rows_from first_rows(SHARED_POINTER const char *spans, SHAR
 static inline struct bringing begin_tiles(struct tensors T, shape_ptr S, struct corner at)
 {
     struct bringing b;
-    find_pieces_y(T, S, at.batch, at.column, at.columns, 0, &b.y);
+    find_pieces_y(T, S, at.batch, at.column, at.columns, term_of(0, at.part), &b.y);
     b.next = b.fast = b.stage = 0;
     return b;
 }
@@ -103,12 +121,12 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     int stage = 0;
     clear(sum);
     bring_spans(T, S, at, vectors, spans);
-    write_offsets(S, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
+    write_offsets(S, at.part, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
     NO_UNROLL
     for (int s = 0; s < BROUGHT; s++)
         bring_tile(T, S, at, tiles, vectors, &b);
     NO_UNROLL
-    for (int t = 0; t < (int)S->reduced_total; t += STEP) {
+    for (int t = 0; t < part_terms(S); t += STEP) {
         AWAIT(BROUGHT - 1);
         SHOW_COPIES();
         BARRIER();
@@ -128,9 +146,9 @@ static inline float pooled(float a, float b)
 }
 
 /* Stores the block's sums, which go through shared memory, so that threads beside each other have groups of columns
- * beside each other. */
+ * beside each other. In a cluster every part has a share of the positions; else the last part has all. */
 static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER sum_t *rows,
-                              sum_t sum[DOWN][SMALL + RIGHT][4])
+                              GLOBAL sum_t *parts, GLOBAL uint32_t *counter, sum_t sum[DOWN][SMALL + RIGHT][4])
 {
     const int warp = THREAD / WARP, lane = THREAD % WARP, column = THREAD % GROUPS * VECTOR;
     SHARED_POINTER sum_t *const mine = rows + (warp / WARPS_RIGHT * WARP_ROWS + lane / 4) * PITCH +
@@ -139,9 +157,12 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     if (!RESIDENT)
         BARRIER(); /* other things lie there */
     EVERY_SUM mine[(16 * i + e / 2 * 8) * PITCH + j * 8 + e % 2] = sum[i][j][e];
-    BARRIER();
+    WAIT_FOR_ALL();
+    if (!hand_in(rows, parts, at.part, PARTS, counter))
+        return;
     NO_UNROLL
-    for (int p = THREAD / GROUPS; p < POSITIONS / (POOL * POOL); p += THREADS / GROUPS) {
+    for (int p = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? at.part : 0); p < POSITIONS / (POOL * POOL);
+         p += CLUSTER * (THREADS / GROUPS)) {
         const int y = p / (TILE_ACROSS / POOL), x = p % (TILE_ACROSS / POOL);
         const int64_t h = at.down / POOL + y, w = at.across / POOL + x, n = at.column + column;
         struct target left = origin;
@@ -155,17 +176,16 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
         FOR_OUTPUTS(X)
 #undef X
         UNROLL
-        for (int j = 0; j < VECTOR; j++) {
-#if POOL == 2
-            SHARED_POINTER const sum_t *const first = rows + (2 * y * TILE_ACROSS + 2 * x) * PITCH + column + j;
-            all[j] = pooled(pooled(first[0], first[PITCH]),
-                            pooled(first[TILE_ACROSS * PITCH], first[(TILE_ACROSS + 1) * PITCH]));
-#else
-            all[j] = rows[p * PITCH + column + j];
-#endif
+        for (int d = 0; d < POOL * POOL; d++) {
+            const int row = (POOL * y + d / POOL) * TILE_ACROSS + POOL * x + d % POOL;
+            float one[VECTOR];
+            join_group(rows + row * PITCH + column, parts + row * COLUMNS + column, PARTS, one);
+            UNROLL for (int j = 0; j < VECTOR; j++) all[j] = d ? pooled(all[j], one[j]) : one[j];
         }
         store_group(T, S, left, n, at.columns - n, all);
     }
+    if (CLUSTER > 1)
+        WAIT_FOR_ALL(); /* nobody goes while others read from it */
 }
 
 #if RESIDENT
@@ -188,7 +208,7 @@ static inline void fold_tiles(MMA_TYPE mma, struct tensors T, shape_ptr S, SHARE
     NO_UNROLL
     for (int s = 0; s < STAGES; s++)
         bring_tile(T, S, at, staged, vectors, &b);
-    write_offsets(S, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
+    write_offsets(S, 0, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
     NO_UNROLL
     for (; tile < tiles; tile += by) {
         const struct corner next = corner_of(S, tile + by);
@@ -208,13 +228,13 @@ static inline void fold_tiles(MMA_TYPE mma, struct tensors T, shape_ptr S, SHARE
             rows.offsets += STEP / PER;
         }
         add_small(sum);
-        store_sums(T, S, at, (SHARED_POINTER sum_t *)(shared + ALL_BYTES), sum);
+        store_sums(T, S, at, (SHARED_POINTER sum_t *)(shared + ALL_BYTES), 0, 0, sum);
         at = next;
     }
 }
 #endif
 
-KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     LAUNCH_SHARED(struct sixteen, places, SHARED_BYTES / PIECE);
     MMA_MEMORY
@@ -227,12 +247,15 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     else
         fold_tiles(mma_, T, S, shared, 0);
 #else
-    const struct corner at = corner_of(S, (uint32_t)BLOCK / (uint32_t)S->p[0]);
+    const uint32_t block = (uint32_t)BLOCK / PARTS;
+    const struct corner at = corner_of(S, block / (uint32_t)S->p[0]);
     sum_t sum[DOWN][SMALL + RIGHT][4];
     if (b.vectors)
         multiply_all(mma_, T, S, at, shared, 1, sum);
     else
         multiply_all(mma_, T, S, at, shared, 0, sum);
-    store_sums(T, S, at, (SHARED_POINTER sum_t *)shared, sum);
+    store_sums(T, S, at, (SHARED_POINTER sum_t *)shared,
+               (GLOBAL sum_t *)workspace + (int64_t)block * PARTS * (ROWS * COLUMNS),
+               (GLOBAL uint32_t *)(workspace + S->p[4]) + block, sum);
 #endif
 }

@@ -18,6 +18,42 @@ static inline int span_piece(int p)
     return (p ^ (p >> EXCHANGE_SHIFT & EXCHANGE_MASK)) * PIECE;
 }
 
+/* A block's terms: all, or if there are PARTS of them those of some channels, PART_CHANNELS of the CHANNELS that a
+ * position has. The spans have these channels alone. Term number t of a part: */
+static inline int term_of(int t, int part)
+{
+#if PARTS > 1
+    return t / PART_CHANNELS * CHANNELS + part * PART_CHANNELS + t % PART_CHANNELS;
+#else
+    return t;
+#endif
+}
+
+static inline int part_terms(shape_ptr S)
+{
+    return (int)(S->reduced_total / PARTS);
+}
+
+/* Elements from a span's first to those of its piece number q. */
+static inline int piece_elements(int q)
+{
+#if PARTS > 1
+    return q / POSITION_PIECES * CHANNELS + q % POSITION_PIECES * PER;
+#else
+    return q * PER;
+#endif
+}
+
+/* The piece of a span that has the element so many behind its first. */
+static inline int element_piece(int elements)
+{
+#if PARTS > 1
+    return elements / CHANNELS * POSITION_PIECES + elements % CHANNELS / PER;
+#else
+    return elements / PER;
+#endif
+}
+
 #if ((TILE_DOWN - 1) * ROW_STEP + TAPS) * ((TILE_ACROSS - 1) * POSITION_PIECES + LAST_PIECES) <= 4 * THREADS
 #define SPAN_UNROLL UNROLL /* what does not change from tile to tile is then computed once */
 #else
@@ -33,7 +69,7 @@ static inline void copy_spans(GLOBAL const bits_t *from, int64_t pitch, int down
         const int p = THREAD + i * THREADS, r = p / SPAN, q = p % SPAN, inside = r < spans && q < pieces;
         if (p >= SPANS * SPAN)
             continue;
-        GLOBAL const bits_t *const piece = from + (inside ? r * pitch + q * PER : 0);
+        GLOBAL const bits_t *const piece = from + (inside ? r * pitch + piece_elements(q) : 0);
         if (vectors)
             COPY_PIECE(to + span_piece(p), piece, inside);
         else
@@ -45,12 +81,12 @@ static inline void copy_spans(GLOBAL const bits_t *from, int64_t pitch, int down
 }
 
 /* Pieces from a position's first one to each of its terms; -1: there is none. */
-static inline void write_offsets(shape_ptr S, int pitch, SHARED_POINTER int *offsets)
+static inline void write_offsets(shape_ptr S, int part, int pitch, SHARED_POINTER int *offsets)
 {
     for (int q = THREAD; q < TERM_PIECES; q += THREADS) {
-        const int term = q * PER, there = term < S->reduced_total;
-        const int at = (int)element_place(S, no_place(), there ? term : 0).PLACE_X;
-        offsets[q] = there ? at / pitch * SPAN + at % pitch / PER : -1;
+        const int there = q * PER < part_terms(S);
+        const int at = (int)element_place(S, no_place(), term_of(there ? q * PER : 0, part)).PLACE_X;
+        offsets[q] = there ? at / pitch * SPAN + element_piece(at % pitch - part * PART_CHANNELS) : -1;
     }
 }
 
