@@ -69,8 +69,9 @@ int mf_gpu_vector_along(const struct problem *problem, int loop, int most)
     int64_t n = loop < nest->kept || nest->reduced > 1 ? nest->size[loop] : problem->reduced_total;
     while (n % most)
         most /= 2;
-    if (nest->window_count)
-        return 1;
+    for (int w = 0; w < nest->window_count; w++)
+        if (loop >= nest->kept || nest->window[w].step[loop]) /* else a vector is inside as its first element is */
+            return 1;
     for (int i = 0; i < problem->input_count; i++) {
         if (!problem->map_uses[i] || nest->in[i][loop] == 0)
             continue;

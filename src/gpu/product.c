@@ -152,6 +152,12 @@ int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_lim
            parts <= (products == 1 ? MOST : MOST / 2);
 }
 
+int mf_gpu_products_stages(const struct product_tile *tile, int64_t blocks, const struct gpu_limits *limits)
+{
+    enum { DEEP = 24 };
+    return limits->dlpack == 2 && blocks <= limits->multiprocessors ? DEEP : tile->stages;
+}
+
 int64_t mf_gpu_products_step(const struct product *p)
 {
     return TILE_TERM_BYTES / mf_dtypes[p->type->type].size;

@@ -58,6 +58,8 @@ int mf_gpu_products_may_be(const struct product_form *form, const struct product
 int mf_gpu_products_threads(const struct product_tile *tile);
 /* Whether blocks that have parts of the terms are a cluster, which adds their sums in shared memory. */
 int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_limits *limits);
+/* The most stages: a multiprocessor that has one block may have more on its way for it. */
+int mf_gpu_products_stages(const struct product_tile *tile, int64_t blocks, const struct gpu_limits *limits);
 /* Terms of a tile; tiles of all terms. */
 int64_t mf_gpu_products_step(const struct product *product);
 int64_t mf_gpu_products_steps(const struct problem *problem, const struct product *product);

@@ -37,10 +37,13 @@ static int64_t blocks_of(const struct problem *problem, const struct product *p,
 }
 
 /* As many stages as the tile has, or there is shared memory for; what an emulated instruction takes is left. */
-static int stages_of(const struct product_tile *tile, const struct gpu_limits *limits)
+static int stages_of(const struct problem *problem, const struct product *p, const struct product_form *form,
+                     const struct gpu_limits *limits)
 {
+    const struct product_tile *tile = form->tile;
     const int64_t bytes = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES;
-    return mf_clamp((limits->shared_most - LEFT) / bytes, 2 + tile->grouped, tile->stages);
+    return mf_clamp((limits->shared_most - LEFT) / bytes, 2 + tile->grouped,
+                    mf_gpu_products_stages(tile, blocks_of(problem, p, tile) * form->number, limits));
 }
 
 /* Blocks of a tile that run on a multiprocessor at once. */
@@ -165,7 +168,7 @@ static void write_texts(const struct mf_plan *plan, const struct product *p, con
 {
     mf_text_add(&choice->macros,
                 "#define PARTED %d\n#define X_STAGED 1\n#define BEFORE_STAGES 0\n"
-                "#define RESIDENT 0\n",
+                "#define RESIDENT 0\n#define POOLS_EARLY 0\n",
                 form->cluster == 1 && form->number > 1);
     mf_gpu_products_texts(plan, p, form, 3, choice);
     mf_text_append(&choice->functions, mf_text_product_rows_cl);
@@ -208,7 +211,7 @@ static mf_status make(struct mf_plan *plan)
     if (!form.tile)
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s has %lld bytes of shared memory, too few for these blocks",
                        limits->name, (long long)limits->shared_most);
-    form.stages = stages_of(form.tile, limits);
+    form.stages = stages_of(&plan->problem, &product, &form, limits);
     struct gpu_choice choice = {.kernel = mf_text_product_cl,
                                 .threads = mf_gpu_products_threads(form.tile),
                                 .vector = PIECE_BYTES / mf_dtypes[product.type->type].size,

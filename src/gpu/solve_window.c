@@ -24,6 +24,7 @@ struct window_tile {
     struct product_form form;
     int64_t parts, down, across, span_bytes, offset_bytes, before, shared; /* before: the stages */
     int64_t position_pieces, last_pieces;                                  /* in a span: to the next one; of the last */
+    int pools_early;    /* a thread has what is pooled */
     int resident, room; /* all of the other operand stays there; blocks that a multiprocessor has room for */
 };
 
@@ -138,6 +139,15 @@ static int has_parts(const struct product *p, const struct windows *w, int64_t p
     return parts == 1 || (w->channels && w->channels % (parts * mf_gpu_products_step(p)) == 0);
 }
 
+/* Tiles of positions, times the blocks along the columns, without parts. */
+static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct windows *w,
+                         const struct window_tile *t)
+{
+    const int64_t *size = problem->memory.size, positions = size[w->down] * size[w->across];
+    return problem->kept_total / positions / p->columns * over(p->columns, t->form.tile->columns) *
+           over(size[w->down], t->down) * over(size[w->across], t->across);
+}
+
 /* Shared memory: with all of y where two blocks have room for that, else as many stages of it as the tile has or there
  * is room for. Returns 0 where there is none. */
 static int fits(const struct problem *problem, const struct product *p, const struct windows *w,
@@ -148,7 +158,7 @@ static int fits(const struct problem *problem, const struct product *p, const st
     set_pieces(p, w, t);
     const int64_t span = (t->across - 1) * t->position_pieces + t->last_pieces;
     const int64_t stage = (int64_t)tile->columns * TILE_TERM_BYTES, most = limits->shared_most - LEFT;
-    const int64_t steps = mf_gpu_products_steps(problem, p) / t->parts, sums = mf_gpu_products_sums(tile);
+    const int64_t steps = mf_gpu_products_steps(problem, p) / t->parts, sums = mf_gpu_products_sums(tile) / (t->pools_early ? 4 : 1);
     if (span > most || spans > most)
         return 0;
     t->span_bytes = (over(spans * span, 8) * 8 + 8) * PIECE_BYTES;
@@ -163,20 +173,13 @@ static int fits(const struct problem *problem, const struct product *p, const st
         t->before = before_stages(t, 1);
         if (t->before + least * stage > most || sums > most)
             return 0;
-        t->form.stages = mf_clamp((most - t->before) / stage, least, tile->stages);
+        t->form.stages =
+            mf_clamp((most - t->before) / stage, least,
+                     mf_gpu_products_stages(tile, blocks_of(problem, p, w, t) * t->parts, limits));
         t->shared = t->before + t->form.stages * stage > sums ? t->before + t->form.stages * stage : sums;
     }
     t->room = room_for(tile, t->shared);
     return 1;
-}
-
-/* Tiles of positions, times the blocks along the columns, without parts. */
-static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct windows *w,
-                         const struct window_tile *t)
-{
-    const int64_t *size = problem->memory.size, positions = size[w->down] * size[w->across];
-    return problem->kept_total / positions / p->columns * over(p->columns, t->form.tile->columns) *
-           over(size[w->down], t->down) * over(size[w->across], t->across);
 }
 
 /* Nanoseconds on an H200, about: a step by its products, by what warps read from shared memory and copies bring there,
@@ -240,6 +243,7 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
                 t.form.tile = tile;
                 t.down = tile->rows / across;
                 t.down = t.down < size[w->down] ? t.down / even * even : size[w->down];
+                t.pools_early = even == 2 && parts == 1 && tile->rows / tile->down % 32 == 0;
                 t.form.cluster = mf_gpu_products_in_cluster(parts, given.products, limits) ? (int)parts : 1;
                 if ((given.number && across != given.number) || !has_parts(p, w, parts) ||
                     (parts > 1 && t.form.cluster == 1 && !given.parts) || !fits(problem, p, w, limits, &t))
@@ -282,9 +286,10 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
     struct gpu_slots slots;
     int shift = 3, mask = 0;
     mf_emit_slots(&plan->problem, &slots);
-    if ((t->position_pieces & (t->position_pieces - 1)) == 0) {
-        mask = (t->position_pieces < 8 ? (int)t->position_pieces : 8) - 1;
-        while ((int64_t)1 << shift < t->position_pieces)
+    const int64_t apart = t->position_pieces * (t->pools_early ? 2 : 1); /* what is read together */
+    if ((apart & (apart - 1)) == 0) {
+        mask = (apart < 8 ? (int)apart : 8) - 1;
+        while ((int64_t)1 << shift < apart)
             shift++;
     }
     mf_text_add(
@@ -293,12 +298,12 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
         "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
         "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
         "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
-        "#define ELEMENTS_X in%d\n",
+        "#define POOLS_EARLY %d\n#define ELEMENTS_X in%d\n",
         t->parts > 1 && t->form.cluster == 1, (int)t->parts, (int)w->position,
         t->parts > 1 ? (int)(w->position / t->parts) : 0, t->resident, (long long)t->before, (int)t->down, (int)t->across,
         (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)t->position_pieces, (int)t->last_pieces,
         (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps, plan->pool[0] ? 2 : 1,
-        slots.of[p->operand[0]]);
+        t->pools_early, slots.of[p->operand[0]]);
     mf_gpu_products_texts(plan, p, &t->form, 1, choice);
     mf_text_append(&choice->functions, mf_text_window_rows_cl);
     mf_gpu_products_multiply(p, &t->form, choice);

@@ -17,7 +17,7 @@ enum {
     GROUPS = COLUMNS / VECTOR,
     BROUGHT = STAGES - 1 - GROUPED, /* tiles on their way: one is multiplied, and if GROUPED the one before may be */
     ALL_BYTES = BEFORE_STAGES + STAGES * STAGE_BYTES,
-    SUM_BYTES = ROWS * PITCH * 4,
+    SUM_BYTES = (POOLS_EARLY ? ROWS / 4 : ROWS) * PITCH * 4,
     SHARED_BYTES = RESIDENT ? ALL_BYTES + SUM_BYTES : ALL_BYTES > SUM_BYTES ? ALL_BYTES : SUM_BYTES
 };
 

@@ -146,17 +146,25 @@ static inline float pooled(float a, float b)
 }
 
 /* Stores the block's sums, which go through shared memory, so that threads beside each other have groups of columns
- * beside each other. In a cluster every part has a share of the positions; else the last part has all. */
+ * beside each other; POOLS_EARLY: the greatest of four alone. In a cluster every part has a share of the positions; else the last part has all. */
 static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER sum_t *rows,
                               GLOBAL sum_t *parts, GLOBAL uint32_t *counter, sum_t sum[DOWN][SMALL + RIGHT][4])
 {
     const int warp = THREAD / WARP, lane = THREAD % WARP, column = THREAD % GROUPS * VECTOR;
-    SHARED_POINTER sum_t *const mine = rows + (warp / WARPS_RIGHT * WARP_ROWS + lane / 4) * PITCH +
+    SHARED_POINTER sum_t *const mine = rows + (warp / WARPS_RIGHT * (POOLS_EARLY ? WARP_ROWS / 4 : WARP_ROWS) + lane / 4) * PITCH +
                                        warp % WARPS_RIGHT * WARP_COLUMNS + lane % 4 * 2;
     const struct target origin = move_target(S, move_target(S, no_target(), at.batch, 2), at.outer, 0);
     if (!RESIDENT)
         BARRIER(); /* other things lie there */
+#if POOLS_EARLY
+    UNROLL
+    for (int i = 0; i < DOWN; i += 2)
+        UNROLL for (int j = 0; j < RIGHT; j++)
+            UNROLL for (int e = 0; e < 2; e++) mine[4 * i * PITCH + j * 8 + e] =
+                pooled(pooled(sum[i][j][e], sum[i][j][e + 2]), pooled(sum[i + 1][j][e], sum[i + 1][j][e + 2]));
+#else
     EVERY_SUM mine[(16 * i + e / 2 * 8) * PITCH + j * 8 + e % 2] = sum[i][j][e];
+#endif
     WAIT_FOR_ALL();
     if (!hand_in(rows, parts, at.part, PARTS, counter))
         return;
@@ -176,8 +184,8 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
         FOR_OUTPUTS(X)
 #undef X
         UNROLL
-        for (int d = 0; d < POOL * POOL; d++) {
-            const int row = (POOL * y + d / POOL) * TILE_ACROSS + POOL * x + d % POOL;
+        for (int d = 0; d < (POOLS_EARLY ? 1 : POOL * POOL); d++) {
+            const int row = POOLS_EARLY ? p : (POOL * y + d / POOL) * TILE_ACROSS + POOL * x + d % POOL;
             float one[VECTOR];
             join_group(rows + row * PITCH + column, parts + row * COLUMNS + column, PARTS, one);
             UNROLL for (int j = 0; j < VECTOR; j++) all[j] = d ? pooled(all[j], one[j]) : one[j];

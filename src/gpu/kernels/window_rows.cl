@@ -97,9 +97,22 @@ struct rows_from {
     int first;
 };
 
-/* Where a position's piece of terms lies: bytes from the spans' first. */
-static inline int piece_of(int position, int offset)
+/* POOLS_EARLY: rows of the instruction are such positions that one thread has the sums of four to pool: 16 rows are
+ * eight and the ones to their right, the next 16 those below. */
+#if POOLS_EARLY
+static inline int position_of(int row)
 {
+    const int pooled = row / 32 * 8 + row % 8, y = pooled / (TILE_ACROSS / 2), x = pooled % (TILE_ACROSS / 2);
+    return (2 * y + row / 16 % 2) * TILE_ACROSS + 2 * x + row / 8 % 2;
+}
+#else
+static inline int position_of(int row) { return row; }
+#endif
+
+/* Where a position's piece of terms lies: bytes from the spans' first. */
+static inline int piece_of(int row, int offset)
+{
+    const int position = position_of(row);
     const int first = position / TILE_ACROSS * (ROW_STEP * SPAN) + position % TILE_ACROSS * POSITION_PIECES;
     return span_piece(offset < 0 ? ZEROS : (position < POSITIONS ? first : 0) + offset);
 }
