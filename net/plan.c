@@ -1,6 +1,7 @@
 /* Plans of networks: making and freeing them, reading outputs. */
 #include "plan.h"
 
+#include "../src/gpu/launch.h"
 #include "../src/plan.h"
 #include "../src/vocab/convert.h"
 
@@ -14,6 +15,12 @@ mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory)
     MF_TRY(mf_memory_create(plan->device, bytes, memory));
     plan->bytes += bytes;
     return MF_OK;
+}
+
+void mf_net_count(mf_net_plan *plan, const mf_plan *fold, int times)
+{
+    if (fold && plan->device->api)
+        plan->bytes += times * mf_gpu_memory(fold);
 }
 
 void mf_net_scratch(mf_net_plan *plan, int64_t floats)
@@ -100,7 +107,7 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->direct = o.direct;
     plan->keep = o.keep;
     plan->rounds = o.precision == MF_NET_TF32 && mf_device_kind(device) == kDLCUDA && !(net->flags & MF_NET_UNFUSED);
-    plan->shares = !o.keep && mf_device_kind(device) == kDLCPU;
+    plan->shares = !o.keep;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
     mf_status status = make(plan);
     if (status == MF_OK)
@@ -120,7 +127,7 @@ void mf_net_plan_destroy(mf_net_plan *plan)
         mf_winograd_forget(&plan->step[s]);
         mf_bands_forget(&plan->step[s]);
     }
-    mf_planes_forget(plan);
+    mf_arena_forget(plan);
     mf_numbers_forget(plan);
     mf_net_forget_inputs(plan);
     if (plan->scratch)

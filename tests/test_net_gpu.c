@@ -152,8 +152,7 @@ static void check_precisions(const mf_net *net, const mf_net *unfused, mf_device
     const double half = 0x1p-10, single = 1e-5;
     const int gpu = mf_device_kind(device) != kDLCPU;
     check_precision(net, device, (mf_net_options){.precision = MF_NET_F16, .keep = 1}, half, "f16");
-    if (!gpu)
-        check_precision(net, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, memory used again");
+    check_precision(net, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, memory used again");
     check_precision(unfused, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, unfused");
     check_precision(net, device, (mf_net_options){0}, single, "f32");
     const int on_tensor_cores = mf_device_kind(device) == kDLCUDA; /* others compute f32 */
