@@ -1,6 +1,9 @@
 /* The sizes of kernels/product.cl and window.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in
  * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles; RESIDENT: tiles stay
  * there, and sums have memory of their own. */
+#ifndef SUMS_AT
+#define SUMS_AT 0 /* bytes of shared memory before sums that lie where stages were */
+#endif
 #define AHEAD (X_STAGED && PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
 enum {
     PIECE = 16,             /* bytes */
@@ -17,5 +20,6 @@ enum {
     GROUPS = COLUMNS / VECTOR,
     ALL_BYTES = BEFORE_STAGES + STAGES * STAGE_BYTES,
     SUM_BYTES = ROWS * PITCH * 4,
-    SHARED_BYTES = RESIDENT ? ALL_BYTES + SUM_BYTES : ALL_BYTES > SUM_BYTES ? ALL_BYTES : SUM_BYTES
+    SUMS_END = SUMS_AT + SUM_BYTES,
+    SHARED_BYTES = RESIDENT ? ALL_BYTES + SUM_BYTES : ALL_BYTES > SUMS_END ? ALL_BYTES : SUMS_END
 };
