@@ -94,6 +94,10 @@ typedef struct mf_net_options {
     int keep;           /* every layer's output stays, to be read; else memory is used again by later layers, and on
                            the CPU and CUDA a 2 x 2 pool may be the end of the convolution before it */
     mf_net_precision precision; /* with MF_NET_FOLDS; others than MF_NET_F32 are MF_ERROR_UNSUPPORTED elsewhere */
+    const char *solver; /* for comparisons: convolutions are by this solver of the device, "window:inputs" for instance,
+                           where it applies, the others as ever (a step's description says which); without Winograd,
+                           and pools are steps of their own. Null: the library's choice. With MF_NET_FOLDS, without
+                           order_contract; read while the plan is made */
 } mf_net_options;
 
 /* Plans the network; options may be null. On a device "sm:N" this compiles every kernel, and nothing can be run. */

@@ -53,6 +53,17 @@ static mf_status check_precision(const mf_device *device, const mf_net_options *
     return MF_OK;
 }
 
+static mf_status check_solver(const mf_net_options *o)
+{
+    if (o->solver && (o->way != MF_NET_FOLDS || o->order_contract))
+        return mf_fail(MF_ERROR_ARGUMENT, "solver %.40s was asked for, which goes with MF_NET_FOLDS, not with %s",
+                       o->solver,
+                       o->way == MF_NET_BLAS     ? "MF_NET_BLAS"
+                       : o->way == MF_NET_SCALAR ? "MF_NET_SCALAR"
+                                                 : "order_contract");
+    return MF_OK;
+}
+
 static mf_status check_options(const mf_net *net, const mf_device *device, const mf_net_options *o, mf_net_plan **plan)
 {
     if (!net || !device || !plan)
@@ -68,6 +79,7 @@ static mf_status check_options(const mf_net *net, const mf_device *device, const
                        (int)o->way, (long long)o->batch, o->threads);
     if (o->way == MF_NET_SCALAR && mf_device_kind(device) != kDLCPU)
         return mf_fail(MF_ERROR_UNSUPPORTED, "plain loops run on the CPU, not on %s", mf_device_describe(device));
+    MF_TRY(check_solver(o));
     return check_precision(device, o);
 }
 
@@ -104,12 +116,14 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->way = o.way;
     plan->batch = o.batch ? o.batch : 1;
     plan->precision = o.precision;
-    plan->direct = o.direct;
+    plan->solver = o.solver;
+    plan->direct = o.direct || o.solver;
     plan->keep = o.keep;
     plan->rounds = o.precision == MF_NET_TF32 && mf_device_kind(device) == kDLCUDA && !(net->flags & MF_NET_UNFUSED);
     plan->shares = !o.keep;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
     mf_status status = make(plan);
+    plan->solver = NULL;
     if (status == MF_OK)
         *result = plan;
     else

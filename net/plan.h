@@ -88,6 +88,7 @@ struct mf_net_plan {
     int64_t batch;
     mf_options options;
     mf_net_precision precision;
+    const char *solver;       /* what convolutions are asked for by, or null; only while the plan is made */
     int rounds;               /* planes and weights, f32, are of 11 bits, but for results */
     int direct, keep, shares; /* shares: planes have memory that is others' too, before and after; */
     int refills;              /* and borders are made zero for each run */

@@ -59,7 +59,7 @@ static void choose(mf_net_plan *plan)
         if (net->layer[l].kind != LAYER_CONVOLUTIONAL)
             continue;
         plan->winograd[l] = (char)mf_winograd_fits(plan, l);
-        plan->pooled[l] = !plan->keep && !(net->flags & MF_NET_UNFUSED) && is_only_pooled(net, l) &&
+        plan->pooled[l] = !plan->keep && !plan->solver && !(net->flags & MF_NET_UNFUSED) && is_only_pooled(net, l) &&
                           (plan->winograd[l] || mf_bands_fit(plan, l) || may_pool_on_gpu(plan, l));
     }
 }

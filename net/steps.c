@@ -35,9 +35,14 @@ static int reads_rounded(const mf_net_plan *plan, int layer)
 
 mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
 {
-    mf_options rounded = plan->options;
+    mf_options asked = plan->options, rounded = plan->options;
     rounded.solver = reads_rounded(plan, step->layer) ? "product:rounded" : "product:tf32";
     mf_status status = MF_ERROR_UNSUPPORTED;
+    asked.solver = plan->solver;
+    if (plan->solver && step->kind == STEP_CONV)
+        status = plan_fold(plan, step, modes, expression, &asked);
+    if (status != MF_ERROR_UNSUPPORTED)
+        return status;
     if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV &&
         mf_device_kind(plan->device) == kDLCUDA)
         status = plan_fold(plan, step, modes, expression, &rounded);
