@@ -42,7 +42,7 @@ class NetOptions(ctypes.Structure):
     """mf_net_options."""
     _fields_ = [("way", ctypes.c_int), ("batch", ctypes.c_int64), ("order_contract", ctypes.c_int),
                 ("threads", ctypes.c_int), ("direct", ctypes.c_int), ("keep", ctypes.c_int),
-                ("precision", ctypes.c_int)]
+                ("precision", ctypes.c_int), ("solver", ctypes.c_char_p)]
 
 
 class NetLayer(ctypes.Structure):
@@ -65,9 +65,11 @@ class NetBox(ctypes.Structure):
 
 
 class Net:
-    def __init__(self, device, cfg, weights):
+    """flags: mf_net_load's."""
+
+    def __init__(self, device, cfg, weights, flags=0):
         self.device, self.lib, self.handle = device, device.lib, ctypes.c_void_p()
-        device.check(self.lib.mf_net_load(cfg.encode(), weights.encode(), 0, ctypes.byref(self.handle)))
+        device.check(self.lib.mf_net_load(cfg.encode(), weights.encode(), flags, ctypes.byref(self.handle)))
         self.layers = []
         for number in range(-1, self.lib.mf_net_layer_count(self.handle)):
             layer = NetLayer()
@@ -84,10 +86,12 @@ class Net:
 
 
 class NetPlan:
-    def __init__(self, net, batch, precision):
+    """others: more of mf_net_options."""
+
+    def __init__(self, net, batch, precision, **others):
         self.net, self.device, self.lib, self.batch = net, net.device, net.lib, batch
         self.handle = ctypes.c_void_p()
-        options = NetOptions(batch=batch, precision=PRECISIONS.index(precision))
+        options = NetOptions(batch=batch, precision=PRECISIONS.index(precision), **others)
         self.device.check(self.lib.mf_net_plan_create(net.handle, self.device.handle, ctypes.byref(options),
                                                       ctypes.byref(self.handle)))
 

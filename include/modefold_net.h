@@ -91,9 +91,13 @@ typedef struct mf_net_options {
     int order_contract; /* the bits of docs/numerics.md, which every device gives, instead of the fastest order */
     int threads;        /* as mf_options has it */
     int direct;         /* no Winograd: every convolution as it stands (docs/networks.md has both errors) */
-    int keep;           /* every layer's output stays, to be read; else on the CPU memory is used again by later layers,
-                           and on the CPU and CUDA a 2 x 2 pool may be the end of the convolution before it */
+    int keep;           /* every layer's output stays, to be read; else memory is used again by later layers, and on
+                           the CPU and CUDA a 2 x 2 pool may be the end of the convolution before it */
     mf_net_precision precision; /* with MF_NET_FOLDS; others than MF_NET_F32 are MF_ERROR_UNSUPPORTED elsewhere */
+    const char *solver; /* for comparisons: convolutions are by this solver of the device, "window:inputs" for instance,
+                           where it applies, the others as ever (a step's description says which); without Winograd,
+                           and pools are steps of their own. Null: the library's choice. With MF_NET_FOLDS, without
+                           order_contract; read while the plan is made */
 } mf_net_options;
 
 /* Plans the network; options may be null. On a device "sm:N" this compiles every kernel, and nothing can be run. */
@@ -114,8 +118,8 @@ MF_API mf_status mf_net_plan_run(mf_net_plan *plan, const DLTensor *input);
 MF_API mf_status mf_net_plan_enqueue(mf_net_plan *plan, const DLTensor *input, void *stream);
 
 /* Copies the output of a layer (-1: the input) to the CPU as batch x height x width x channels floats, row-major;
- * capacity: how many fit. On the CPU only what no layer reads is there, and what [region] and [yolo] read, unless the
- * plan was made with keep; other layers are MF_ERROR_ARGUMENT.
+ * capacity: how many fit. Only what no layer reads is there, and what [region] and [yolo] read, unless the plan was
+ * made with keep; other layers are MF_ERROR_ARGUMENT.
  * [region] and [yolo] have their input's, as it is before sigmoid and softmax. */
 MF_API mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t capacity);
 
@@ -134,7 +138,8 @@ MF_API mf_status mf_net_plan_step(const mf_net_plan *plan, int step, mf_net_step
 /* Measures each step from now on (measure = 1; the device is waited for after each), or not. Times start at 0. */
 MF_API void mf_net_plan_measure(mf_net_plan *plan, int measure);
 
-/* The bytes of memory the plan has on its device: outputs, and on a GPU or with MF_NET_BLAS the weights again. */
+/* The bytes of memory the plan has on its device: outputs, on a GPU or with MF_NET_BLAS the weights again, and on a GPU
+ * what its folds have for themselves. */
 MF_API int64_t mf_net_plan_bytes(const mf_net_plan *plan);
 /* The bytes of a loaded network. */
 MF_API int64_t mf_net_bytes(const mf_net *net);

@@ -62,8 +62,10 @@ static mf_status plan_copy(mf_net_plan *plan, const struct layer *l, struct blas
         &b->window_view, plan, from->type, from->memory, from->first - l->before * (from->row + from->pitch), VIEW_RANK,
         shape,
         (int64_t[]){channels, from->image, l->stride * from->row, l->stride * from->pitch, from->row, from->pitch, 1});
-    return mf_plan_create(plan->device, "gnhwijc->gnhwijc", "a", &b->window_view.tensor, &b->row_view.tensor,
-                          &plan->options, &b->copy);
+    MF_TRY(mf_plan_create(plan->device, "gnhwijc->gnhwijc", "a", &b->window_view.tensor, &b->row_view.tensor,
+                          &plan->options, &b->copy));
+    mf_net_count(plan, b->copy, 1);
+    return MF_OK;
 }
 
 /* A matrix with one row or column is none to a BLAS. */
@@ -77,7 +79,9 @@ static mf_status plan_product(mf_net_plan *plan, struct blas_step *b)
     mf_view_make(&b->weight_view, plan, MF_F32, b->weights, 0, 3, (int64_t[]){g, k, n}, (int64_t[]){k * n, n, 1});
     mf_view_make(&b->sum_rows, plan, MF_F32, b->sums, 0, 3, (int64_t[]){g, m, n}, (int64_t[]){m * n, n, 1});
     const DLTensor in[] = {b->row_view.tensor, b->weight_view.tensor};
-    return mf_plan_create(plan->device, "gmk,gkn->gmn", "sum(a*b)", in, &b->sum_rows.tensor, &options, &b->product);
+    MF_TRY(mf_plan_create(plan->device, "gmk,gkn->gmn", "sum(a*b)", in, &b->sum_rows.tensor, &options, &b->product));
+    mf_net_count(plan, b->product, 1);
+    return MF_OK;
 }
 
 /* Groups are apart in the sums, and beside each other in the plane. */
@@ -96,8 +100,10 @@ static mf_status plan_finish(mf_net_plan *plan, struct step *step, struct blas_s
                  (int64_t[]){to->image, to->row, to->pitch, n, 1});
     mf_activation_text(l->activation, "a+b", text, sizeof text);
     const DLTensor in[] = {b->sum_view.tensor, b->bias.tensor};
-    return mf_plan_create(plan->device, fused ? "nhwgf,gf->nhwgf" : "nhwgf->nhwgf", fused ? text : "a", in,
-                          &step->out.tensor, &plan->options, &b->finish);
+    MF_TRY(mf_plan_create(plan->device, fused ? "nhwgf,gf->nhwgf" : "nhwgf->nhwgf", fused ? text : "a", in,
+                          &step->out.tensor, &plan->options, &b->finish));
+    mf_net_count(plan, b->finish, 1);
+    return MF_OK;
 }
 
 static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)

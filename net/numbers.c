@@ -68,12 +68,20 @@ static void lay_weights(const struct layer *l, int64_t channels, const struct we
     }
 }
 
+int64_t mf_weight_bytes(const mf_net_plan *plan, int layer)
+{
+    const struct layer *l = &plan->net->layer[layer];
+    if (l->kind != LAYER_CONVOLUTIONAL)
+        return 0;
+    const struct weight_shape shape = mf_weight_shape(plan, layer);
+    return l->groups * shape.panels * l->size * l->size * shape.channels * shape.panel * mf_item_bytes(shape.type);
+}
+
 static mf_status copy_weights(mf_net_plan *plan, int layer, void **there)
 {
     const struct layer *l = &plan->net->layer[layer];
     const struct weight_shape shape = mf_weight_shape(plan, layer);
-    const int64_t count = l->groups * shape.panels * l->size * l->size * shape.channels * shape.panel;
-    const int64_t bytes = count * mf_item_bytes(shape.type);
+    const int64_t bytes = mf_weight_bytes(plan, layer);
     MF_TRY(mf_net_memory(plan, bytes, there));
     void *weights = mf_calloc((size_t)bytes);
     if (!weights)

@@ -1,6 +1,7 @@
 /* Plans of networks: making and freeing them, reading outputs. */
 #include "plan.h"
 
+#include "../src/gpu/launch.h"
 #include "../src/plan.h"
 #include "../src/vocab/convert.h"
 
@@ -14,6 +15,12 @@ mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory)
     MF_TRY(mf_memory_create(plan->device, bytes, memory));
     plan->bytes += bytes;
     return MF_OK;
+}
+
+void mf_net_count(mf_net_plan *plan, const mf_plan *fold, int times)
+{
+    if (fold && plan->device->api)
+        plan->bytes += times * mf_gpu_memory(fold);
 }
 
 void mf_net_scratch(mf_net_plan *plan, int64_t floats)
@@ -46,6 +53,17 @@ static mf_status check_precision(const mf_device *device, const mf_net_options *
     return MF_OK;
 }
 
+static mf_status check_solver(const mf_net_options *o)
+{
+    if (o->solver && (o->way != MF_NET_FOLDS || o->order_contract))
+        return mf_fail(MF_ERROR_ARGUMENT, "solver %.40s was asked for, which goes with MF_NET_FOLDS, not with %s",
+                       o->solver,
+                       o->way == MF_NET_BLAS     ? "MF_NET_BLAS"
+                       : o->way == MF_NET_SCALAR ? "MF_NET_SCALAR"
+                                                 : "order_contract");
+    return MF_OK;
+}
+
 static mf_status check_options(const mf_net *net, const mf_device *device, const mf_net_options *o, mf_net_plan **plan)
 {
     if (!net || !device || !plan)
@@ -61,6 +79,7 @@ static mf_status check_options(const mf_net *net, const mf_device *device, const
                        (int)o->way, (long long)o->batch, o->threads);
     if (o->way == MF_NET_SCALAR && mf_device_kind(device) != kDLCPU)
         return mf_fail(MF_ERROR_UNSUPPORTED, "plain loops run on the CPU, not on %s", mf_device_describe(device));
+    MF_TRY(check_solver(o));
     return check_precision(device, o);
 }
 
@@ -97,12 +116,14 @@ mf_status mf_net_plan_create(const mf_net *net, mf_device *device, const mf_net_
     plan->way = o.way;
     plan->batch = o.batch ? o.batch : 1;
     plan->precision = o.precision;
-    plan->direct = o.direct;
+    plan->solver = o.solver;
+    plan->direct = o.direct || o.solver;
     plan->keep = o.keep;
     plan->rounds = o.precision == MF_NET_TF32 && mf_device_kind(device) == kDLCUDA && !(net->flags & MF_NET_UNFUSED);
-    plan->shares = !o.keep && mf_device_kind(device) == kDLCPU;
+    plan->shares = !o.keep;
     plan->options = (mf_options){NULL, o.order_contract ? MF_ORDER_CONTRACT : MF_ORDER_FREE, o.threads};
     mf_status status = make(plan);
+    plan->solver = NULL;
     if (status == MF_OK)
         *result = plan;
     else
@@ -120,7 +141,7 @@ void mf_net_plan_destroy(mf_net_plan *plan)
         mf_winograd_forget(&plan->step[s]);
         mf_bands_forget(&plan->step[s]);
     }
-    mf_planes_forget(plan);
+    mf_arena_forget(plan);
     mf_numbers_forget(plan);
     mf_net_forget_inputs(plan);
     if (plan->scratch)

@@ -7,9 +7,9 @@
 /* A layer's output: batch x (h + 2 border) x (w + 2 border) x pitch elements of device memory, of which channels
  * 0 ... c-1 inside the border count. The border is zero, so convolutions need not look where a window leaves; the pitch
  * keeps filters that fill up a panel, and keeps pixels from all falling into the same lines of a cache; on GPUs pixels
- * begin where 16 bytes do. */
+ * begin where 16 bytes do. Channels that steps do not write (filled ... pitch-1) are zero there. */
 struct plane {
-    int64_t h, w, c, border, pitch;
+    int64_t h, w, c, border, pitch, filled;
     mf_type type;   /* f32, or f16 */
     int64_t first;  /* elements to channel 0 of the first pixel inside the border */
     int64_t row;    /* elements from row to row, */
@@ -18,6 +18,7 @@ struct plane {
     int owns;       /* 0: it is another layer's */
     int result;     /* detections are made of it, or only the caller reads it */
     int used_again; /* others have the memory when nobody reads it any more */
+    mf_plan *zeros; /* on a GPU, where others had the memory: makes all of it zero; else null */
 };
 
 enum {
@@ -87,11 +88,13 @@ struct mf_net_plan {
     int64_t batch;
     mf_options options;
     mf_net_precision precision;
+    const char *solver;       /* what convolutions are asked for by, or null; only while the plan is made */
     int rounds;               /* planes and weights, f32, are of 11 bits, but for results */
-    int direct, keep, shares; /* shares: planes have memory that is others' too, before and after */
+    int direct, keep, shares; /* shares: planes have memory that is others' too, before and after; */
+    int refills;              /* and borders are made zero for each run */
     char *winograd, *pooled;  /* by layer: whether it is by Winograd's algorithm; is only in memory as its pool */
     struct plane *planes;     /* of layer l at l + 1 */
-    void *arena;              /* the memory of all of them, unless they are kept */
+    void *arena, *zero;       /* the memory of all of them, unless they are kept; a zero, for refills */
     struct numbers *numbers;
     struct step *step;
     int step_count, step_room;
@@ -111,6 +114,8 @@ static inline struct plane *mf_plane(const mf_net_plan *plan, int layer)
 
 /* Device memory that counts in plan->bytes; zero. */
 mf_status mf_net_memory(mf_net_plan *plan, int64_t bytes, void **memory);
+/* Adds what a fold has of the device's memory to plan->bytes, times -1 where it is about to go; null is fine. */
+void mf_net_count(mf_net_plan *plan, const mf_plan *fold, int times);
 /* A step wants so much of plan->scratch, which is there when it runs. */
 void mf_net_scratch(mf_net_plan *plan, int64_t floats);
 /* The outputs of a layer for `count` pictures, as mf_net_plan_read gives them. */
@@ -128,6 +133,8 @@ struct weight_shape {
 struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer);
 /* After the planes. */
 mf_status mf_numbers_make(mf_net_plan *plan);
+/* The bytes of a convolution's weights in that shape; 0 for other layers. */
+int64_t mf_weight_bytes(const mf_net_plan *plan, int layer);
 void mf_numbers_forget(mf_net_plan *plan);
 
 /* ---- run.c: pictures and steps ---- */
@@ -136,14 +143,18 @@ void mf_numbers_forget(mf_net_plan *plan);
 mf_status mf_net_plan_inputs(mf_net_plan *plan);
 void mf_net_forget_inputs(mf_net_plan *plan);
 
-/* ---- planes.c: what is computed how, and where outputs lie ---- */
+/* ---- planes.c: what is computed how, and what outputs look like ---- */
 
 mf_status mf_planes_make(mf_net_plan *plan);
-void mf_planes_forget(mf_net_plan *plan);
-/* Memory of the plane's own; zero. */
-mf_status mf_plane_own(mf_net_plan *plan, struct plane *plane);
+/* The layer whose memory a layer's output is: most layers' own. */
+int mf_plane_owner(const mf_net *net, int layer);
+
+/* ---- arena.c: where outputs lie ---- */
+
+mf_status mf_arena_make(mf_net_plan *plan);
+void mf_arena_forget(mf_net_plan *plan);
 /* Before anything is written into a plane: its border is zero again, where others had the memory. */
-void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane);
+mf_status mf_plane_begin(const mf_net_plan *plan, const struct plane *plane, void *stream);
 
 /* ---- views.c ---- */
 
@@ -159,6 +170,8 @@ void mf_view_groups(struct view *view, const mf_net_plan *plan, const struct pla
 /* ---- steps.c: the steps of each layer ---- */
 
 mf_status mf_net_plan_steps(mf_net_plan *plan);
+/* Whether the convolution's step makes the pool behind it too. Planes need not have memory yet. */
+mf_status mf_step_try_pooled(mf_net_plan *plan, int layer, char *pooled);
 /* One more step. */
 struct step *mf_step_add(mf_net_plan *plan, int layer, enum step_kind kind);
 /* Its fold of step->in to step->out. */

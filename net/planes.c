@@ -1,17 +1,10 @@
-/* What each layer's output is in memory.
- *
- * On the CPU a plan without keep has one block of memory: a plane has its part of it from the step that writes it first
- * to the last that reads it, and takes the first gap among the planes whose lives touch its own. What a plane's border
- * holds is then others' data, so it is zeroed each time. */
-#include <string.h>
-
+/* What each layer's output is in memory; arena.c says where. */
 #include "plan.h"
 
-enum { LINE_FLOATS = 16, LINE_BYTES = 64, CACHE_WAY_BYTES = 2048 };
+enum { LINE_FLOATS = 16, CACHE_WAY_BYTES = 2048 };
 static const int64_t MOST_ELEMENTS = 1LL << 48; /* of a plane: the bytes of all of them are a number */
 
-/* The layer whose memory a layer's output is: most layers' own. */
-static int owner_of(const mf_net *net, int layer)
+int mf_plane_owner(const mf_net *net, int layer)
 {
     while (layer >= 0) {
         const struct layer *l = &net->layer[layer];
@@ -66,7 +59,7 @@ static void choose(mf_net_plan *plan)
         if (net->layer[l].kind != LAYER_CONVOLUTIONAL)
             continue;
         plan->winograd[l] = (char)mf_winograd_fits(plan, l);
-        plan->pooled[l] = !plan->keep && !(net->flags & MF_NET_UNFUSED) && is_only_pooled(net, l) &&
+        plan->pooled[l] = !plan->keep && !plan->solver && !(net->flags & MF_NET_UNFUSED) && is_only_pooled(net, l) &&
                           (plan->winograd[l] || mf_bands_fit(plan, l) || may_pool_on_gpu(plan, l));
     }
 }
@@ -78,12 +71,19 @@ static void choose_types(mf_net_plan *plan)
         mf_plane(plan, l)->type = plan->precision == MF_NET_F16 ? MF_F16 : MF_F32;
     for (int l = -1; l < net->layer_count; l++)
         if (is_result(net, l)) {
-            mf_plane(plan, owner_of(net, l))->type = MF_F32;
-            mf_plane(plan, owner_of(net, l))->result = 1;
+            mf_plane(plan, mf_plane_owner(net, l))->type = MF_F32;
+            mf_plane(plan, mf_plane_owner(net, l))->result = 1;
         }
 }
 
 /* ---- a plane's shape ---- */
+
+/* Whether steps write all of a pixel, not only its channels: what fills up a panel of filters is written with them. */
+static int fills_pixels(const mf_net_plan *plan, int layer)
+{
+    return plan->way == MF_NET_FOLDS && layer >= 0 && plan->net->layer[layer].kind == LAYER_CONVOLUTIONAL &&
+           plan->net->layer[layer].groups == 1;
+}
 
 /* Elements from pixel to pixel. */
 static int64_t choose_pitch(const mf_net_plan *plan, int layer, int64_t c)
@@ -112,6 +112,7 @@ static mf_status shape_plane(mf_net_plan *plan, int layer)
     plane->pitch = choose_pitch(plan, layer, plane->c);
     if (layer > 0 && plan->pooled[layer - 1]) /* whole panels of filters are written */
         plane->pitch = choose_pitch(plan, layer - 1, plane->c);
+    plane->filled = fills_pixels(plan, layer - (layer > 0 && plan->pooled[layer - 1])) ? plane->pitch : plane->c;
     plane->row = (plane->w + 2 * plane->border) * plane->pitch;
     plane->image = (plane->h + 2 * plane->border) * plane->row;
     plane->first = plane->border * (plane->row + plane->pitch);
@@ -119,98 +120,6 @@ static mf_status shape_plane(mf_net_plan *plan, int layer)
     if (!mf_mul(plane->image, plan->batch, &elements) || elements > MOST_ELEMENTS)
         return mf_fail(MF_ERROR_OVERFLOW, "%lld outputs of %lld x %lld x %lld are too large", (long long)plan->batch,
                        (long long)plane->h, (long long)plane->w, (long long)plane->c);
-    return MF_OK;
-}
-
-/* ---- where planes lie ---- */
-
-/* Of a plane's memory: the layers that write it first and read it last, and its place. */
-struct life {
-    int first, last;
-    int64_t begin, end;
-};
-
-static void find_lives(const mf_net_plan *plan, struct life *life)
-{
-    const mf_net *net = plan->net;
-    for (int l = -1; l < net->layer_count; l++)
-        life[l + 1] = (struct life){l > 0 && plan->pooled[l - 1] ? l - 1 : l, -1, 0, 0};
-    for (int l = 0; l < net->layer_count; l++)
-        for (int s = 0; s < net->layer[l].source_count; s++)
-            life[owner_of(net, net->layer[l].source[s]) + 1].last = l;
-    for (int l = -1; l < net->layer_count; l++) {
-        if (is_result(net, l))
-            life[owner_of(net, l) + 1].last = net->layer_count;
-    }
-}
-
-static int64_t plane_bytes(const mf_net_plan *plan, const struct plane *plane)
-{
-    return mf_up_to(plane->image * plan->batch * mf_item_bytes(plane->type), LINE_BYTES);
-}
-
-static int in_memory(const mf_net_plan *plan, int layer)
-{
-    return mf_plane(plan, layer)->owns && !(layer >= 0 && plan->pooled[layer]);
-}
-
-/* The first gap that is large enough. */
-static void place(const mf_net_plan *plan, struct life *life, int layer)
-{
-    struct life *mine = &life[layer + 1];
-    const int64_t bytes = plane_bytes(plan, mf_plane(plan, layer));
-    int moved = 1;
-    while (moved) {
-        moved = 0;
-        for (int l = -1; l < layer; l++) {
-            const struct life *other = &life[l + 1];
-            if (in_memory(plan, l) && other->last >= mine->first && mine->last >= other->first &&
-                other->end > mine->begin && mine->begin + bytes > other->begin) {
-                mine->begin = other->end;
-                moved = 1;
-            }
-        }
-    }
-    mine->end = mine->begin + bytes;
-}
-
-static mf_status share_memory(mf_net_plan *plan)
-{
-    const int layers = plan->net->layer_count;
-    int64_t bytes = 0;
-    struct life *life = mf_calloc(sizeof *life * (size_t)(layers + 1));
-    if (!life)
-        return MF_ERROR_MEMORY;
-    find_lives(plan, life);
-    for (int l = -1; l < layers; l++) {
-        struct plane *plane = mf_plane(plan, l);
-        if (!in_memory(plan, l))
-            continue;
-        place(plan, life, l);
-        plane->first += life[l + 1].begin / mf_item_bytes(plane->type);
-        plane->used_again = life[l + 1].last < layers;
-        bytes = life[l + 1].end > bytes ? life[l + 1].end : bytes;
-    }
-    mf_free(life);
-    MF_TRY(mf_net_memory(plan, bytes, &plan->arena));
-    for (int l = -1; l < layers; l++)
-        if (in_memory(plan, l))
-            mf_plane(plan, l)->memory = plan->arena;
-    return MF_OK;
-}
-
-mf_status mf_plane_own(mf_net_plan *plan, struct plane *plane)
-{
-    return mf_net_memory(plan, plane_bytes(plan, plane), &plane->memory);
-}
-
-static mf_status own_memory(mf_net_plan *plan)
-{
-    for (int l = -1; l < plan->net->layer_count; l++) {
-        struct plane *plane = mf_plane(plan, l);
-        if (in_memory(plan, l))
-            MF_TRY(mf_plane_own(plan, plane));
-    }
     return MF_OK;
 }
 
@@ -229,6 +138,20 @@ static void pass_on(mf_net_plan *plan)
     }
 }
 
+/* Convolutions that solver window does not pool after all: two steps, and memory between them. */
+static mf_status try_pooled(mf_net_plan *plan)
+{
+    for (int l = 0; l < plan->net->layer_count && mf_device_kind(plan->device) != kDLCPU; l++) {
+        if (!plan->pooled[l])
+            continue;
+        MF_TRY(mf_step_try_pooled(plan, l, &plan->pooled[l]));
+        if (!plan->pooled[l])
+            MF_TRY(shape_plane(plan, l + 1));
+        pass_on(plan);
+    }
+    return MF_OK;
+}
+
 mf_status mf_planes_make(mf_net_plan *plan)
 {
     const mf_net *net = plan->net;
@@ -236,40 +159,16 @@ mf_status mf_planes_make(mf_net_plan *plan)
     choose_types(plan);
     for (int l = 0; l < net->layer_count; l++) {
         const struct layer *layer = &net->layer[l];
-        struct plane *read = mf_plane(plan, owner_of(net, layer->source[0]));
+        struct plane *read = mf_plane(plan, mf_plane_owner(net, layer->source[0]));
         if (layer->kind == LAYER_CONVOLUTIONAL && !plan->winograd[l] && read->border < layer->before)
             read->border = layer->before;
     }
     for (int l = -1; l < net->layer_count; l++)
-        if (owner_of(net, l) == l)
+        if (mf_plane_owner(net, l) == l)
             MF_TRY(shape_plane(plan, l));
-    MF_TRY(plan->shares ? share_memory(plan) : own_memory(plan));
     pass_on(plan);
+    MF_TRY(try_pooled(plan));
+    MF_TRY(mf_arena_make(plan));
+    pass_on(plan); /* now with the memory */
     return MF_OK;
-}
-
-void mf_planes_forget(mf_net_plan *plan)
-{
-    for (int l = -1; !plan->shares && plan->planes && l < plan->net->layer_count; l++)
-        if (mf_plane(plan, l)->owns && mf_plane(plan, l)->memory)
-            mf_memory_destroy(plan->device, mf_plane(plan, l)->memory);
-    if (plan->arena)
-        mf_memory_destroy(plan->device, plan->arena);
-}
-
-void mf_plane_begin(const mf_net_plan *plan, const struct plane *plane)
-{
-    const int64_t item = mf_item_bytes(plane->type), row = plane->row * item, inside = plane->w * plane->pitch * item;
-    const int64_t side = plane->border * plane->pitch * item, end = plane->border * row;
-    if (!plan->shares || !plane->border || !plane->owns)
-        return;
-    for (int64_t n = 0; n < plan->batch; n++) {
-        char *pixel = (char *)plane->memory + (plane->first + n * plane->image) * item;
-        memset(pixel - end - side, 0, (size_t)end);
-        for (int64_t y = 0; y < plane->h; y++) {
-            memset(pixel + y * row - side, 0, (size_t)side);
-            memset(pixel + y * row + inside, 0, (size_t)side);
-        }
-        memset(pixel + plane->h * row - side, 0, (size_t)end);
-    }
 }

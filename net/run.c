@@ -106,6 +106,7 @@ static mf_status upload(mf_net_plan *plan, struct view *input)
 static mf_status make_form(mf_net_plan *plan, struct input_form *form, const struct view *input)
 {
     struct view to;
+    mf_net_count(plan, form->fold, -1);
     mf_plan_destroy(form->fold);
     form->fold = NULL;
     form->type = input->tensor.dtype;
@@ -114,7 +115,9 @@ static mf_status make_form(mf_net_plan *plan, struct input_form *form, const str
     char text[4 * MF_STEP_TEXT];
     snprintf(text, sizeof text, "%s", form->type.code == kDLUInt ? "f32(a)/255" : "f32(a)");
     mf_rounded_text(plan, mf_plane(plan, -1), text, sizeof text);
-    return mf_plan_create(plan->device, "nhwc->nhwc", text, &input->tensor, &to.tensor, &plan->options, &form->fold);
+    MF_TRY(mf_plan_create(plan->device, "nhwc->nhwc", text, &input->tensor, &to.tensor, &plan->options, &form->fold));
+    mf_net_count(plan, form->fold, 1);
+    return MF_OK;
 }
 
 /* The fold for such pictures, which is made where it is not there. */
@@ -169,7 +172,7 @@ static mf_status take_input(mf_net_plan *plan, const DLTensor *given, void *stre
     if (mf_device_kind(plan->device) != kDLCPU && mf_tensor_memory(given) == kDLCPU)
         MF_TRY(upload(plan, &input));
     MF_TRY(find_form(plan, &input, &fold));
-    mf_plane_begin(plan, mf_plane(plan, -1));
+    MF_TRY(mf_plane_begin(plan, mf_plane(plan, -1), stream));
     mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
     return mf_plan_execute_tensors(fold, &input.tensor, &to.tensor, stream);
 }
@@ -187,7 +190,7 @@ static mf_status run_step(mf_net_plan *plan, struct step *step, void *stream)
 {
     DLTensor in[STEP_INPUTS];
     if (step->begins)
-        mf_plane_begin(plan, step->begins);
+        MF_TRY(mf_plane_begin(plan, step->begins, stream));
     if (step->run)
         return step->run(plan, step, stream);
     for (int i = 0; i < step->input_count; i++)

@@ -19,10 +19,12 @@ static mf_status plan_fold(mf_net_plan *plan, struct step *step, const char *mod
     DLTensor in[STEP_INPUTS];
     for (int i = 0; i < step->input_count; i++)
         in[i] = step->in[i].tensor;
-    if (step->pool[0])
-        return mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool,
-                                     step->pool_solver, &step->fold);
-    return mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold);
+    MF_TRY(step->pool[0]
+               ? mf_plan_create_pooled(plan->device, modes, expression, in, &step->out.tensor, step->pool,
+                                       step->pool_solver, &step->fold)
+               : mf_plan_create(plan->device, modes, expression, in, &step->out.tensor, options, &step->fold));
+    mf_net_count(plan, step->fold, 1);
+    return MF_OK;
 }
 
 /* Whether what the layer reads has 11 bits. */
@@ -33,9 +35,14 @@ static int reads_rounded(const mf_net_plan *plan, int layer)
 
 mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, const char *expression)
 {
-    mf_options rounded = plan->options;
+    mf_options asked = plan->options, rounded = plan->options;
     rounded.solver = reads_rounded(plan, step->layer) ? "product:rounded" : "product:tf32";
     mf_status status = MF_ERROR_UNSUPPORTED;
+    asked.solver = plan->solver;
+    if (plan->solver && step->kind == STEP_CONV)
+        status = plan_fold(plan, step, modes, expression, &asked);
+    if (status != MF_ERROR_UNSUPPORTED)
+        return status;
     if (plan->precision == MF_NET_TF32 && !step->pool[0] && step->kind == STEP_CONV &&
         mf_device_kind(plan->device) == kDLCUDA)
         status = plan_fold(plan, step, modes, expression, &rounded);
@@ -168,6 +175,17 @@ static mf_status add_pooled_conv(mf_net_plan *plan, int layer)
     return mf_step_conv_fold(plan, step, mf_plane(plan, l->source[0]), &dense);
 }
 
+mf_status mf_step_try_pooled(mf_net_plan *plan, int layer, char *pooled)
+{
+    const int count = plan->step_count;
+    const mf_status status = add_pooled_conv(plan, layer);
+    mf_net_count(plan, plan->step[count].fold, -1);
+    mf_plan_destroy(plan->step[count].fold);
+    plan->step_count = count;
+    *pooled = status == MF_OK;
+    return status == MF_ERROR_UNSUPPORTED ? MF_OK : status;
+}
+
 static mf_status add_conv(mf_net_plan *plan, int layer)
 {
     if (plan->way == MF_NET_BLAS)
@@ -176,14 +194,8 @@ static mf_status add_conv(mf_net_plan *plan, int layer)
         return mf_winograd_add_conv(plan, layer);
     if (plan->pooled[layer] && mf_device_kind(plan->device) == kDLCPU)
         return mf_bands_add_conv(plan, layer);
-    if (plan->pooled[layer]) {
-        const mf_status status = add_pooled_conv(plan, layer);
-        if (status != MF_ERROR_UNSUPPORTED)
-            return status;
-        plan->step_count--; /* the solver is not for this one: two steps, and memory between them */
-        plan->pooled[layer] = 0;
-        MF_TRY(mf_plane_own(plan, mf_plane(plan, layer)));
-    }
+    if (plan->pooled[layer])
+        return add_pooled_conv(plan, layer);
     struct step *step = mf_step_add(plan, layer, STEP_CONV);
     return mf_step_conv_fold(plan, step, mf_plane(plan, plan->net->layer[layer].source[0]), mf_plane(plan, layer));
 }

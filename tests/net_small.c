@@ -1,6 +1,7 @@
 /* The tool that writes the small networks' weights, in darknet's format. */
 #include "net_small.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static float *fill(float *to, int64_t n, float middle, float by, unsigned *state
     return to;
 }
 
-static void *write_weights(const struct mf_net *net, unsigned seed, size_t *bytes)
+static void *write_weights(const struct mf_net *net, int lively, unsigned seed, size_t *bytes)
 {
     static const int32_t header[5] = {0, 2, 0, 1000, 0};
     int64_t numbers = 0;
@@ -53,27 +54,39 @@ static void *write_weights(const struct mf_net *net, unsigned seed, size_t *byte
         if (layer->kind != LAYER_CONVOLUTIONAL)
             continue;
         const int64_t terms = mf_layer_terms(net, layer);
+        const float some = lively ? 0.1f : 0.5f, most = lively ? 0.1f : 0.8f;
+        const float by = lively ? sqrtf(6.0f / (float)terms) : 3.0f / (float)(terms > 9 ? terms / 3 : 3);
         to = fill(to, layer->c, 0, 0.3f, &seed);
         if (layer->batch_normalize) {
-            to = fill(to, layer->c, 1, 0.5f, &seed); /* scales, */
-            to = fill(to, layer->c, 0, 0.5f, &seed); /* means, */
-            to = fill(to, layer->c, 1, 0.8f, &seed); /* variances */
+            to = fill(to, layer->c, 1, some, &seed); /* scales, */
+            to = fill(to, layer->c, 0, some, &seed); /* means, */
+            to = fill(to, layer->c, 1, most, &seed); /* variances */
         }
-        to = fill(to, layer->c * terms, 0, 3.0f / (float)(terms > 9 ? terms / 3 : 3), &seed);
+        to = fill(to, layer->c * terms, 0, by, &seed);
     }
     return file;
 }
 
-void *net_random_weights(const char *cfg_text, size_t cfg_bytes, unsigned seed, size_t *bytes)
+static void *weights_for(const char *cfg_text, size_t cfg_bytes, int lively, unsigned seed, size_t *bytes)
 {
     struct cfg cfg;
     struct mf_net net = {.file = NULL};
     void *file = NULL;
     if (mf_cfg_read("small", cfg_text, cfg_bytes, &cfg) == MF_OK && mf_net_layers(&cfg, &net) == MF_OK)
-        file = write_weights(&net, seed, bytes);
+        file = write_weights(&net, lively, seed, bytes);
     mf_free(net.layer);
     mf_cfg_forget(&cfg);
     return file;
+}
+
+void *net_random_weights(const char *cfg, size_t cfg_bytes, unsigned seed, size_t *bytes)
+{
+    return weights_for(cfg, cfg_bytes, 0, seed, bytes);
+}
+
+void *net_lively_weights(const char *cfg, size_t cfg_bytes, unsigned seed, size_t *bytes)
+{
+    return weights_for(cfg, cfg_bytes, 1, seed, bytes);
 }
 
 mf_net *net_small(uint32_t flags)

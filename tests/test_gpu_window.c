@@ -46,6 +46,24 @@ static const char *const lines[] = {
     "solver=window",
     "n(h+i)(w+j)c,pijc->nhwp | sum(a*b) | a=f16[20,18,18,32] b=f16[64,3,3,32] o=f32[20,16,16,64] | data=integers "
     "solver=window",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | leaky(sum(a*b)+c) | a=f16[2,9,21,8] b=f16[3,3,8,72] c=f32[72] o=f16[2,7,19,72] | "
+    "data=integers solver=window:weights",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | sum(a*b)+c | a=f32[3,15,15,16] b=f32[3,3,16,40] c=f32[40] o=f32[3,13,13,40] | "
+    "data=integers solver=window:weights:tf32",
+    "n(h+i)(w+j)c,ijcp->nhwp | sum(a*b) | a=f32[3,11,13,8] b=f32[3,3,8,40] o=f32[3,9,11,40] | data=integers "
+    "solver=window:weights:full:128:16:11",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | leaky(sum(a*b)+c) | a=f16[2,9,21,8] b=f16[3,3,8,200] c=f32[200] o=f16[2,7,19,200] | "
+    "data=integers solver=window:inputs",
+    "n(h+i)(w+j)c,ijcp,p->nhwp | sum(a*b)+c | a=f32[2,15,15,16] b=f32[3,3,16,104] c=f32[104] o=f32[2,13,13,104] | "
+    "data=integers solver=window:inputs:full:128:32:13",
+    "n(h+i)(w+j)c,ijcp->nhwp | sum(a*b) | a=f32[1,11,13,36] b=f32[3,3,36,72] o=f32[1,9,11,72] | data=integers "
+    "solver=window:inputs:tf32:64:64",
+    "n(2h+i)(2w+j)c,ijcp->nhwp | relu(sum(a*b)) | a=bf16[1,16,15,32] b=bf16[2,2,32,133] o=f32[1,8,7,133] | "
+    "data=integers solver=window:inputs:full:32:64",
+    "n(h+i)(w+j)gc,gijcp->nhwgp | sum(a*b) | a=f16[2,8,10,3,16] b=f16[3,3,3,16,72] o=f32[2,6,8,3,72] | data=integers "
+    "solver=window:inputs:full:128:32",
+    "(h+i)(w+j)c,ijcp->hwp | sum(a*b) | a=f16[12,12,8]+1 b=f16[3,3,8,80]+3 o=f32[10,10,80] | data=integers "
+    "solver=window:inputs:full:64:64",
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -194,6 +212,8 @@ static void check_pools(void)
         {MF_F16, 30, 12, 20, 8, 16, "window:full:128:16:16"},
         {MF_F16, 2, 12, 20, 64, 40, "window:full:64:64:8:2"},
         {MF_F32, 1, 14, 14, 32, 40, "window:full:64:64:14:2"},
+        {MF_F16, 2, 12, 20, 8, 72, "window:inputs:full:128:32:20"},
+        {MF_F32, 2, 12, 20, 8, 72, "window:weights:tf32"},
     };
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++)
         check_pooled(&tests[i]);
@@ -218,10 +238,11 @@ static void check_merged_rows(void)
 
 static const char conv[] = "n(h+i)(w+j)c,ijcp->nhwp";
 
-/* A 3 x 3 convolution of 64 channels; text: what it is, or the error. */
-static mf_status plan(mf_device *there, const char *solver, const char *type, int64_t side, char *text, size_t size)
+/* A 3 x 3 convolution; text: what it is, or the error. */
+static mf_status plan_channels(mf_device *there, const char *solver, const char *type, int64_t side, int64_t c,
+                               char *text, size_t size)
 {
-    const int64_t a[] = {1, side + 2, side + 2, 64}, b[] = {3, 3, 64, 128}, o[] = {1, side, side, 128};
+    const int64_t a[] = {1, side + 2, side + 2, c}, b[] = {3, 3, c, 128}, o[] = {1, side, side, 128};
     const mf_options options = {.solver = solver, .flags = MF_ORDER_FREE};
     DLTensor in[2], out;
     mf_plan *made = NULL;
@@ -239,6 +260,40 @@ static mf_status plan(mf_device *there, const char *solver, const char *type, in
     return status;
 }
 
+/* The same of 64 channels. */
+static mf_status plan(mf_device *there, const char *solver, const char *type, int64_t side, char *text, size_t size)
+{
+    return plan_channels(there, solver, type, side, 64, text, size);
+}
+
+/* What stays, where it fits: the solver's choice, and what is asked for. */
+static void check_stays(mf_device *there)
+{
+    const int64_t a[] = {8, 8, 3, 16}, b[] = {3, 3, 3, 16, 16}, o[] = {6, 6, 3, 16};
+    char text[2048];
+    DLTensor in[2] = {mf_tensor(NULL, MF_F16, 4, a), mf_tensor(NULL, MF_F16, 5, b)},
+             out = mf_tensor(NULL, MF_F16, 4, o);
+    mf_plan *made = NULL;
+    in[0].device.device_type = in[1].device.device_type = out.device.device_type = (DLDeviceType)mf_device_kind(there);
+    CHECK_MSG(plan(there, "window:weights", "f16", 64, text, sizeof text) == MF_OK && strstr(text, ", weights stay,") &&
+                  plan(there, "window:inputs", "f16", 64, text, sizeof text) == MF_OK &&
+                  strstr(text, " for all columns,"),
+              "%s", text);
+    CHECK_MSG(plan_channels(there, "window", "f16", 256, 8, text, sizeof text) == MF_OK && strstr(text, "weights stay"),
+              "many positions: %s", text);
+    CHECK_MSG(plan_channels(there, "window:weights", "f32", 16, 1024, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
+                  strstr(text, "too few for weights that stay there, 9216 terms of 16 columns or more (589824 bytes)"),
+              "%s", text);
+    CHECK_MSG(plan_channels(there, "window:inputs", "f32", 16, 1024, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
+                  strstr(text, "too few for what a block would read"),
+              "%s", text);
+    CHECK_MSG(
+        mf_plan_create(there, "(h+i)(w+j)gc,ijgcp->hwgp", "sum(a*b)", in, &out,
+                       &(mf_options){.solver = "window:weights"}, &made) == MF_ERROR_UNSUPPORTED &&
+            strstr(mf_error(), "keeps one operand for all 108 positions, and here every 36 of them have their own"),
+        "%s", mf_error());
+}
+
 static void check_compiled(int architecture)
 {
     static const char *const forms[][2] = {
@@ -248,6 +303,11 @@ static void check_compiled(int architecture)
         {"window:full:128:128", "bf16"},
         {"window:full:64:64", "f16"},
         {"window:rounded:128:32", "f32"},
+        {"window:weights", "f16"},
+        {"window:weights", "f32"},
+        {"window:inputs", "f16"},
+        {"window:inputs", "f32"},
+        {"window:inputs:tf32", "f32"},
     };
     char name[32], text[2048];
     mf_device *there;
@@ -264,6 +324,8 @@ static void check_compiled(int architecture)
     for (int64_t side = 16; architecture == 90 && side <= 64; side += 48)
         if (CHECK_MSG(plan(there, NULL, "f16", side, text, sizeof text) == MF_OK, "%s", text))
             CHECK_MSG(strstr(text, side == 64 ? "solver window" : "solver product"), "side %d: %s", (int)side, text);
+    if (architecture == 90)
+        check_stays(there);
     gpu_test_keep_compiled(0);
     mf_device_close(there);
 }
@@ -277,6 +339,10 @@ static void check_mistakes(void)
         const char *sentence;
     } tests[] = {
         {"window:half", "f32", 16, MF_ERROR_ARGUMENT, "solver window has no form \"half\" for f32"},
+        {"window:weight", "f32", 16, MF_ERROR_ARGUMENT, "a form is weights or inputs, for what stays, or neither"},
+        {"window:inputs:half", "f32", 16, MF_ERROR_ARGUMENT, "has no form \"inputs:half\" for f32"},
+        {"window:weights:tf32", "f16", 16, MF_ERROR_ARGUMENT, "has no form \"weights:tf32\" for f16"},
+        {"window:inputs:full:64:64:60", "f32", 16, MF_ERROR_UNSUPPORTED, "too few for what a block would read"},
         {"window:tf32", "f16", 16, MF_ERROR_ARGUMENT, "solver window has no form \"tf32\" for f16"},
         {"window", "f64", 16, MF_ERROR_UNSUPPORTED, "solver window does not apply"},
         {"window:full:64:64:60", "f32", 16, MF_ERROR_UNSUPPORTED, "too few for what a block would read"},

@@ -132,6 +132,13 @@ static void check_calls(const mf_net *net)
     expect(mf_net_plan_create(NULL, cpu, NULL, &plan), MF_ERROR_ARGUMENT, "the network is null", "null");
     expect(mf_net_plan_create(net, cpu, &(mf_net_options){.way = (mf_net_way)7}, &plan), MF_ERROR_ARGUMENT, "way 7",
            "way");
+    expect(mf_net_plan_create(net, cpu, &(mf_net_options){.solver = "best"}, &plan), MF_ERROR_ARGUMENT,
+           "there is no solver \"best\"", "a solver");
+    expect(mf_net_plan_create(net, cpu, &(mf_net_options){.solver = "direct", .order_contract = 1}, &plan),
+           MF_ERROR_ARGUMENT, "solver direct was asked for, which goes with MF_NET_FOLDS, not with order_contract",
+           "both");
+    expect(mf_net_plan_create(net, cpu, &(mf_net_options){.solver = "direct", .way = MF_NET_BLAS}, &plan),
+           MF_ERROR_ARGUMENT, "not with MF_NET_BLAS", "a solver and BLAS");
     expect(mf_net_plan_create(net, cpu, &(mf_net_options){.batch = 1LL << 52}, &plan), MF_ERROR_OVERFLOW, "too large",
            "n");
     CHECK(mf_net_plan_create(net, cpu, NULL, &plan) == MF_OK);

@@ -127,7 +127,7 @@ static void check_pictures(const char *device_name, const mf_net *net, const mf_
     mf_device_close(device);
 }
 
-/* One way: with every layer's output, and on the CPU as it is by default, where memory is used again. */
+/* One way: with every layer's output, and as it is by default, where memory is used again. */
 static void check_way(const char *device_name, const mf_net *net, const mf_net_names *names,
                       const mf_net_options *given, const struct golden *golden, int count, const char *way)
 {
@@ -135,7 +135,7 @@ static void check_way(const char *device_name, const mf_net *net, const mf_net_n
     options.keep = 1;
     check_pictures(device_name, net, names, &options, golden, count, way);
     options.keep = 0;
-    if (!strcmp(device_name, "cpu") && options.way != MF_NET_SCALAR)
+    if (options.way != MF_NET_SCALAR)
         check_pictures(device_name, net, names, &options, golden, count, way);
 }
 

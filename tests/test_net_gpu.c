@@ -146,14 +146,30 @@ static void check_precision(const mf_net *net, mf_device *device, mf_net_options
     mf_net_plan_destroy(plan);
 }
 
+/* Convolutions by a solver of the caller's choice where it applies, which is some of them, and by others elsewhere. */
+static void check_solver(const mf_net *unfused, mf_device *device, const char *solver)
+{
+    const mf_net_options options = {.solver = solver};
+    mf_net_plan *plan = plan_of(unfused, device, &options);
+    int by_it = 0, others = 0;
+    for (int s = 0; s < mf_net_plan_step_count(plan); s++) {
+        mf_net_step step;
+        CHECK(mf_net_plan_step(plan, s, &step) == MF_OK);
+        by_it += !strcmp(step.kind, "Conv2D") && strstr(step.description, "solver window");
+        others += strcmp(step.kind, "Conv2D") && strstr(step.description, "solver window");
+    }
+    CHECK_MSG(by_it >= 2 && !others, "%s: %d convolutions and %d other steps by it", solver, by_it, others);
+    mf_net_plan_destroy(plan);
+    check_precision(unfused, device, options, 1e-5, solver);
+}
+
 /* An f16 has 11 bits, and roundings of all layers together are half as much as this. */
 static void check_precisions(const mf_net *net, const mf_net *unfused, mf_device *device)
 {
     const double half = 0x1p-10, single = 1e-5;
     const int gpu = mf_device_kind(device) != kDLCPU;
     check_precision(net, device, (mf_net_options){.precision = MF_NET_F16, .keep = 1}, half, "f16");
-    if (!gpu)
-        check_precision(net, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, memory used again");
+    check_precision(net, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, memory used again");
     check_precision(unfused, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, unfused");
     check_precision(net, device, (mf_net_options){0}, single, "f32");
     const int on_tensor_cores = mf_device_kind(device) == kDLCUDA; /* others compute f32 */
@@ -242,6 +258,9 @@ int main(void)
             check_enqueue(net, device);
             check_precisions(net, unfused, device);
             check_refused_there(net, device);
+            check_solver(unfused, device, "window");
+            check_solver(unfused, device, "window:inputs");
+            check_solver(unfused, device, "window:weights");
         } else {
             check_skip(name, mf_error());
         }

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Everything that must hold on this machine's GPU: gpu-check.sh [BINARY_DIR]
 #
-# BINARY_DIR (build/release) is a build folder, of which only cli/modefold, tests/test_gpu_* and tests/test_net_gpu are
-# needed. Runs the tests of src/gpu/ and of networks on a GPU, then `modefold verify` on cuda:0, or opencl:0 where that
+# BINARY_DIR (build/release) is a build folder, of which only cli/modefold, tests/test_gpu_*, test_net_gpu,
+# test_net_memory and test_net_yolov3 are needed. Runs the tests of src/gpu/ and of networks on a GPU, then `modefold verify` on cuda:0, or opencl:0 where that
 # does not open: the files of problems, and GPU_COUNT (20000) random problems in as many processes as there are cores
 # (JOBS), each with a seed of its own, from GPU_SEED (1) on. GPU_DEVICE names another device. What is not here is
 # skipped, and said so.
@@ -69,7 +69,7 @@ run_test() {
     )
 }
 for test in "$binaries"/tests/test_gpu_cuda "$binaries"/tests/test_gpu_[!c]* "$binaries"/tests/test_gpu_c[!u]* \
-    "$binaries"/tests/test_net_gpu; do
+    "$binaries"/tests/test_net_gpu "$binaries"/tests/test_net_memory "$binaries"/tests/test_net_yolov3; do
     [ -f "$test" ] && [ -x "$test" ] || continue
     name=${test##*/}
     tests="$tests $name"

@@ -17,6 +17,7 @@ struct gpu_plan {
     struct gpu_call call; /* instead of a kernel, if call.run is not null */
     struct gpu_slots slots;
     void *workspace, *shape_memory; /* shape_memory: where the shape does not fit among the arguments */
+    int64_t bytes;                  /* of both */
     int threads, vector, vector_loop, flat, shape_words;
     int64_t blocks, shared;
     char text[256];
@@ -208,6 +209,7 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
                            : mf_gpu_kernel(device, text.text, &gpu->kernel);
     mf_free(text.text);
     MF_TRY(status);
+    gpu->bytes = choice->workspace_bytes + (in_memory ? shape_bytes : 0);
     if (choice->workspace_bytes)
         MF_TRY(device->api->alloc(device->gpu, choice->workspace_bytes, &gpu->workspace));
     if (choice->table)
@@ -264,6 +266,14 @@ mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call)
     }
     gpu->call = *call;
     return MF_OK;
+}
+
+int64_t mf_gpu_memory(const struct mf_plan *plan)
+{
+    int64_t bytes = 0;
+    for (const struct gpu_plan *stage = plan->data; stage; stage = stage->next)
+        bytes += stage->bytes;
+    return bytes;
 }
 
 static void release_memory(const struct mf_plan *plan, struct gpu_plan *gpu)

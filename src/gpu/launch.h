@@ -43,6 +43,8 @@ mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call);
 mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers);
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);
 void mf_gpu_forget(struct mf_plan *plan);
+/* Bytes of the device's memory that the plan has. */
+int64_t mf_gpu_memory(const struct mf_plan *plan);
 
 /* The kernel of this text (without its prelude), which the device keeps. */
 mf_status mf_gpu_kernel(struct mf_device *device, const char *text, const struct gpu_kernel **kernel);

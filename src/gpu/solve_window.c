@@ -1,12 +1,19 @@
 /* Solver "window" of a GPU: convolutions as sums of products on tensor cores (kernels/window.cl), like solver product,
  * but what a block's positions need of the operand with windows is read once. By name:
- * "window:FORM:ROWS:COLUMNS:ACROSS:PARTS", a form as of solver product, then a block's rows x columns, the positions
- * across of a tile, and parts of the terms, by channels; 0: its choice.
+ * "window:STAYS:FORM:ROWS:COLUMNS:ACROSS:PARTS", a form as of solver product, then a block's rows x columns, the positions
+ * across of a tile, and parts of the terms, by channels; 0: its choice. STAYS: what is in shared memory for all of a block's tiles (Tandon and Kim, "CS492
+ * Project 3", 2020, section 2.3.1, call it weight- and input-stationary),
+ *
+ *   weights  all of the other operand: a block goes on from tile to tile of positions
+ *   inputs   what a tile of positions reads: the block goes over all columns
+ *
+ * or left out: what costs least, of these two and a block for every tile of both.
  *
  * With plan->pool, the greatest of 2 x 2 positions are the outputs: mf_plan_create_pooled. */
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "product.h"
 #include "texts.h"
@@ -20,12 +27,15 @@ struct windows {
 };
 
 /* How positions lie in a block, and what that takes of shared memory. */
+enum stays { STAYS_ANY, STAYS_WEIGHTS, STAYS_INPUTS };
 struct window_tile {
     struct product_form form;
+    enum stays wanted;
     int64_t parts, down, across, span_bytes, offset_bytes, before, shared; /* before: the stages */
     int64_t position_pieces, last_pieces;                                  /* in a span: to the next one; of the last */
     int pools_early;    /* a thread has what is pooled */
     int resident, room; /* all of the other operand stays there; blocks that a multiprocessor has room for */
+    int inputs;         /* the block has all columns */
 };
 
 /* ---- which folds ---- */
@@ -139,17 +149,29 @@ static int has_parts(const struct product *p, const struct windows *w, int64_t p
     return parts == 1 || (w->channels && w->channels % (parts * mf_gpu_products_step(p)) == 0);
 }
 
+/* Whether all positions have the same other operand. */
+static int has_one_other(const struct problem *problem, const struct product *p)
+{
+    return p->rows * p->columns == problem->kept_total;
+}
+
+/* Tiles of columns that are blocks of their own. */
+static int64_t blocks_right(const struct product *p, const struct window_tile *t)
+{
+    return t->inputs ? 1 : over(p->columns, t->form.tile->columns);
+}
+
 /* Tiles of positions, times the blocks along the columns, without parts. */
 static int64_t blocks_of(const struct problem *problem, const struct product *p, const struct windows *w,
                          const struct window_tile *t)
 {
     const int64_t *size = problem->memory.size, positions = size[w->down] * size[w->across];
-    return problem->kept_total / positions / p->columns * over(p->columns, t->form.tile->columns) *
-           over(size[w->down], t->down) * over(size[w->across], t->across);
+    return problem->kept_total / positions / p->columns * blocks_right(p, t) * over(size[w->down], t->down) *
+           over(size[w->across], t->across);
 }
 
-/* Shared memory: with all of y where two blocks have room for that, else as many stages of it as the tile has or there
- * is room for. Returns 0 where there is none. */
+/* Shared memory: with all of y where two blocks have room for that, or it is to stay; else as many stages of it as the
+ * tile has or there is room for. Returns 0 where there is none. */
 static int fits(const struct problem *problem, const struct product *p, const struct windows *w,
                 const struct gpu_limits *limits, struct window_tile *t)
 {
@@ -165,18 +187,19 @@ static int fits(const struct problem *problem, const struct product *p, const st
     t->offset_bytes = steps * TILE_TERM_BYTES / PIECE_BYTES * (int64_t)sizeof(int);
     t->before = before_stages(t, 2);
     t->shared = t->before + steps * stage + sums;
-    t->resident = t->parts == 1 && t->shared <= most && room_for(tile, t->shared) > 1 &&
-                  p->rows * p->columns == problem->kept_total; /* one y for all */
+    t->resident = t->parts == 1 && t->shared <= most && !t->inputs && has_one_other(problem, p) &&
+                  (t->wanted == STAYS_WEIGHTS || room_for(tile, t->shared) > 1);
     t->form.stages = (int)steps;
     if (!t->resident) {
         const int least = 2 + tile->grouped;
         t->before = before_stages(t, 1);
-        if (t->before + least * stage > most || sums > most)
+        const int64_t sums_end = sums + (t->inputs ? t->before : 0);
+        if (t->wanted == STAYS_WEIGHTS || t->before + least * stage > most || sums_end > most)
             return 0;
         t->form.stages =
             mf_clamp((most - t->before) / stage, least,
                      mf_gpu_products_stages(tile, blocks_of(problem, p, w, t) * t->parts, limits));
-        t->shared = t->before + t->form.stages * stage > sums ? t->before + t->form.stages * stage : sums;
+        t->shared = t->before + t->form.stages * stage > sums_end ? t->before + t->form.stages * stage : sums_end;
     }
     t->room = room_for(tile, t->shared);
     return 1;
@@ -185,7 +208,7 @@ static int fits(const struct problem *problem, const struct product *p, const st
 /* Nanoseconds on an H200, about: a step by its products, by what warps read from shared memory and copies bring there,
  * or by what the cache brings to all, and the instructions around a tile; or one block's tiles after each other.
  * (Fitted to 88 times, without the copies of a resident operand, which were added so that what was fastest is
- * chosen.) */
+ * chosen. Of a block with all columns no time was measured: `again` is what its pipeline takes to begin once more.) */
 static double cost_of(const struct problem *problem, const struct product *p, const struct windows *w,
                       const struct window_tile *t, int multiprocessors)
 {
@@ -198,7 +221,9 @@ static double cost_of(const struct problem *problem, const struct product *p, co
                   room = (int64_t)((double)(t->room * (int64_t)multiprocessors) * used);
     const double steps = (double)mf_gpu_products_steps(problem, p) / (double)t->parts, waves = (double)over(blocks, room);
     const double begin = 4575 + (t->resident ? (double)tile->columns * TILE_TERM_BYTES * steps / copies : 0);
-    const double copied = (t->resident ? 0 : tile->columns * TILE_TERM_BYTES) + (double)t->span_bytes / steps;
+    const double again = 700,
+                 tiles = t->inputs ? (double)over(p->columns, tile->columns) : 1; /* of a block's columns */
+    const double copied = (t->resident ? 0 : tile->columns * TILE_TERM_BYTES) + (double)t->span_bytes / steps / tiles;
     const double multiply = (double)tile->rows * tile->columns * TILE_TERM_BYTES / 2 * tile->products / products;
     const double read =
         (TILE_TERM_BYTES * (tile->rows * tile->right + tile->columns * tile->down) + copied) / shared_bytes;
@@ -206,9 +231,10 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const double issue = around * mf_gpu_products_threads(tile) / 128;
     const double joining = t->parts == 1 ? 0 : (double)blocks * tile->rows * tile->columns * 4 / cluster_bytes;
     const double busy =
-        (double)over(blocks, (int64_t)(multiprocessors * used)) * (steps * step + issue) + begin + joining;
+        (double)over(blocks, (int64_t)(multiprocessors * used)) * tiles * (steps * step + issue) + begin + joining;
     const double one = steps * (latency + 1.05 * multiply);
-    return fmax(busy, t->resident ? begin + waves * (one + 206) : waves * (one + begin) + joining);
+    return fmax(busy, t->resident ? begin + waves * (one + 206)
+                                  : waves * (tiles * one + (tiles - 1) * again + begin) + joining);
 }
 
 /* 8 positions are read together: they should be beside each other. */
@@ -217,36 +243,57 @@ static int64_t least_across(int64_t size, int64_t even)
     return size < 8 ? over(size, even) * even : 8;
 }
 
+/* Whether a tile is what was asked for; without that, one with few warps is not worth a look, nor one with few columns
+ * of many, unless nothing wider may fit. */
+static int is_in_question(const struct product_tile *tile, const struct product *p, const struct window_tile *asked)
+{
+    enum { FEW_WARPS = 4, FEW_COLUMNS = 16 };
+    if (asked->form.tile)
+        return tile == asked->form.tile;
+    return mf_gpu_products_may_be(&asked->form, tile) && tile->down * tile->right >= FEW_WARPS &&
+           (tile->columns > FEW_COLUMNS || p->columns <= FEW_COLUMNS || asked->wanted == STAYS_WEIGHTS);
+}
+
+/* Fills in what follows from a tile's rows, columns, positions across and parts. Returns 0 where it does not fit, or is
+ * not worth a look: parts that nobody asked for join in clusters alone. */
+static int may_try(const struct mf_plan *plan, const struct product *p, const struct windows *w, int asked_parts,
+                   struct window_tile *t)
+{
+    const struct product_tile *tile = t->form.tile;
+    const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
+    const int64_t size = plan->problem.memory.size[w->down], even = plan->pool[0] ? 2 : 1;
+    t->down = tile->rows / t->across;
+    t->down = t->down < size ? t->down / even * even : size;
+    t->pools_early = even == 2 && t->parts == 1 && tile->rows / tile->down % 32 == 0;
+    t->form.cluster = mf_gpu_products_in_cluster(t->parts, t->form.products, limits) ? (int)t->parts : 1;
+    return has_parts(p, w, t->parts) && (t->parts == 1 || t->form.cluster > 1 || asked_parts) &&
+           fits(&plan->problem, p, w, limits, t);
+}
+
 /* The tile that costs least, of those that are given; returns what it costs; form.tile is null where none fits. */
 static double choose_tile(const struct mf_plan *plan, const struct product *p, const struct windows *w,
                           struct window_tile *best)
 {
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
-    const struct product_form given = best->form;
+    const struct window_tile given = *best;
     const int64_t *size = problem->memory.size, even = plan->pool[0] ? 2 : 1;
-    enum { FEW_WARPS = 4, FEW_COLUMNS = 16, MOST_PARTS_HERE = 8 };
+    const int asked = (int)given.form.parts;
+    enum { MOST_TRIED = 8 };
     double least = 0;
     best->form.tile = NULL;
-    for (int i = 0; i < PRODUCT_TILES; i++) {
-        const struct product_tile *tile = &mf_gpu_products_tiles[i];
-        if (!mf_gpu_products_may_be(&given, tile) ||
-            (given.tile
-                 ? tile != given.tile
-                 : tile->down * tile->right < FEW_WARPS || (tile->columns == FEW_COLUMNS && p->columns > FEW_COLUMNS)))
+    for (int i = 0; i < 2 * PRODUCT_TILES; i++) { /* each in blocks of its own, and with all columns in a block */
+        struct window_tile t = given;
+        t.form.tile = &mf_gpu_products_tiles[i / 2];
+        t.inputs = i % 2;
+        if (!is_in_question(t.form.tile, p, &given) || given.wanted == (t.inputs ? STAYS_WEIGHTS : STAYS_INPUTS) ||
+            (t.inputs && (asked > 1 || (given.wanted == STAYS_ANY && p->columns <= t.form.tile->columns))))
             continue;
-        for (int64_t across = least_across(size[w->across], even);
-             across <= tile->rows / even && across < size[w->across] + even; across += even)
-            for (int64_t parts = given.parts ? given.parts : 1; parts <= (given.parts ? given.parts : MOST_PARTS_HERE);
-                 parts *= 2) {
-                struct window_tile t = {.form = given, .across = across, .parts = parts};
-                t.form.tile = tile;
-                t.down = tile->rows / across;
-                t.down = t.down < size[w->down] ? t.down / even * even : size[w->down];
-                t.pools_early = even == 2 && parts == 1 && tile->rows / tile->down % 32 == 0;
-                t.form.cluster = mf_gpu_products_in_cluster(parts, given.products, limits) ? (int)parts : 1;
-                if ((given.number && across != given.number) || !has_parts(p, w, parts) ||
-                    (parts > 1 && t.form.cluster == 1 && !given.parts) || !fits(problem, p, w, limits, &t))
+        for (t.across = least_across(size[w->across], even);
+             t.across <= t.form.tile->rows / even && t.across < size[w->across] + even; t.across += even)
+            for (t.parts = asked ? asked : 1; t.parts <= (asked ? asked : t.inputs ? 1 : MOST_TRIED);
+                 t.parts *= 2) {
+                if ((given.form.number && t.across != given.form.number) || !may_try(plan, p, w, asked, &t))
                     continue;
                 const double cost = cost_of(problem, p, w, &t, limits->multiprocessors);
                 if (best->form.tile && cost >= least)
@@ -298,12 +345,12 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
         "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
         "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
         "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
-        "#define POOLS_EARLY %d\n#define ELEMENTS_X in%d\n",
+        "#define POOLS_EARLY %d\n#define ELEMENTS_X in%d\n#define INPUTS_STAY %d\n#define SUMS_AT %lld\n",
         t->parts > 1 && t->form.cluster == 1, (int)t->parts, (int)w->position,
         t->parts > 1 ? (int)(w->position / t->parts) : 0, t->resident, (long long)t->before, (int)t->down, (int)t->across,
         (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)t->position_pieces, (int)t->last_pieces,
         (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps, plan->pool[0] ? 2 : 1,
-        t->pools_early, slots.of[p->operand[0]]);
+        t->pools_early, slots.of[p->operand[0]], t->inputs, t->inputs ? (long long)t->before : 0);
     mf_gpu_products_texts(plan, p, &t->form, 1, choice);
     mf_text_append(&choice->functions, mf_text_window_rows_cl);
     mf_gpu_products_multiply(p, &t->form, choice);
@@ -338,7 +385,7 @@ static mf_status make_choice(struct mf_plan *plan, const struct product *p, cons
                                 .beside = t->resident ? t->room : tile->beside,
                                 .shared = t->shared,
                                 .blocks = blocks_of(&plan->problem, p, w, t)};
-    const int64_t right = over(p->columns, tile->columns);
+    const int64_t right = blocks_right(p, t);
     choice.own[0] = right;
     choice.own[4] = choice.own[5] = choice.blocks / right;
     const int64_t room = over(t->room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, right);
@@ -363,10 +410,47 @@ static mf_status make_choice(struct mf_plan *plan, const struct product *p, cons
              "%lld x %lld outputs, %lld x %lld positions x %d a block, %lld bytes of what they read%s, %lld part%s of "
              "the terms%s, %s%s",
              (long long)p->rows, (long long)p->columns, (long long)t->down, (long long)t->across, tile->columns,
-             (long long)t->span_bytes, t->resident ? " at a time" : "", (long long)t->parts, t->parts == 1 ? "" : "s",
-             t->form.cluster > 1 ? " in a cluster" : "", mf_gpu_products_precision(p, &t->form),
-             plan->pool[0] ? ", the greatest of 2 x 2" : "");
+             (long long)t->span_bytes,
+             t->resident ? " at a time, weights stay"
+             : t->inputs ? " for all columns"
+                         : "",
+             (long long)t->parts, t->parts == 1 ? "" : "s", t->form.cluster > 1 ? " in a cluster" : "",
+             mf_gpu_products_precision(p, &t->form), plan->pool[0] ? ", the greatest of 2 x 2" : "");
     return mf_gpu_make(plan, &choice);
+}
+
+/* STAYS and what stands behind it; null: nothing. */
+static const char *read_stays(const char *form, enum stays *stays)
+{
+    static const char *const names[] = {[STAYS_WEIGHTS] = "weights", [STAYS_INPUTS] = "inputs"};
+    *stays = STAYS_ANY;
+    for (int s = STAYS_WEIGHTS; form && s <= STAYS_INPUTS; s++) {
+        const size_t length = strlen(names[s]);
+        if (strncmp(form, names[s], length) != 0 || (form[length] && form[length] != ':'))
+            continue;
+        *stays = (enum stays)s;
+        return form[length] ? form + length + 1 : NULL;
+    }
+    return form;
+}
+
+static mf_status fail_without_room(const struct mf_plan *plan, const struct product *p, enum stays wanted)
+{
+    const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
+    const long long room = limits->shared_most, item = mf_dtypes[p->type->type].size;
+    const long long terms = plan->problem.reduced_total, columns = p->columns < 16 ? p->columns : 16;
+    if (wanted != STAYS_WEIGHTS)
+        return mf_fail(MF_ERROR_UNSUPPORTED, "%s has %lld bytes of shared memory, too few for what a block would read",
+                       limits->name, room);
+    if (!has_one_other(&plan->problem, p))
+        return mf_fail(
+            MF_ERROR_UNSUPPORTED,
+            "window:weights keeps one operand for all %lld positions, and here every %lld of them have their own",
+            (long long)plan->problem.kept_total / p->columns, (long long)p->rows);
+    return mf_fail(MF_ERROR_UNSUPPORTED,
+                   "%s has %lld bytes of shared memory, too few for weights that stay there, %lld terms of %lld "
+                   "columns or more (%lld bytes), and what positions read",
+                   limits->name, room, terms, columns, terms * columns * item);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -375,19 +459,22 @@ static mf_status make(struct mf_plan *plan)
     struct windows w;
     struct window_tile t = {0};
     find_windows(plan, &product, &w);
-    if (!mf_gpu_products_read_form(plan->form, &product, &t.form))
+    if (!mf_gpu_products_read_form(read_stays(plan->form, &t.wanted), &product, &t.form))
         return mf_fail(MF_ERROR_ARGUMENT,
-                       "solver window has no form \"%.40s\" for %s; a form is one of solver product's, and perhaps "
-                       ":ACROSS:PARTS, the positions beside each other in a block and parts of the channels",
+                       "solver window has no form \"%.40s\" for %s; a form is weights or inputs, for what stays, or "
+                       "neither, then one of solver product's, and perhaps :ACROSS:PARTS, the positions beside each "
+                       "other in a block and parts of the channels",
                        plan->form ? plan->form : "", mf_dtypes[product.type->type].name);
-    const int given = t.form.tile != NULL;
+    if (t.wanted && t.form.parts > 1)
+        return mf_fail(MF_ERROR_ARGUMENT, "%lld parts of the channels were asked for, and what stays is not cut",
+                       (long long)t.form.parts);
+    const int given = t.form.tile || t.wanted;
+    const enum stays wanted = t.wanted;
     const double cost = choose_tile(plan, &product, &w, &t);
     if (t.form.tile && plan->pool[0] && !given && !pooling_pays(plan, &product, &t, cost))
         return mf_fail(MF_ERROR_UNSUPPORTED, "solver product and a pool are faster");
     if (!t.form.tile)
-        return mf_fail(MF_ERROR_UNSUPPORTED, "%s has %lld bytes of shared memory, too few for what a block would read",
-                       MF_GPU_LIMITS(plan->device->gpu)->name,
-                       (long long)MF_GPU_LIMITS(plan->device->gpu)->shared_most);
+        return fail_without_room(plan, &product, wanted);
     plan->form = NULL;
     if (plan->pool[0])
         pool_output(plan, &w);

@@ -1,7 +1,11 @@
 /* The sizes of kernels/product.cl and window.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in
  * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles; RESIDENT: tiles stay
  * there, and sums have memory of their own. */
-#define AHEAD (!GROUPED && X_STAGED && PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048) /* registers for it */
+#ifndef SUMS_AT
+#define SUMS_AT 0 /* bytes of shared memory before sums that lie where stages were */
+#endif
+/* There are registers for what is multiplied next. */
+#define AHEAD (!GROUPED && X_STAGED && PRODUCTS == 1 && ROWS / WARPS_DOWN * (COLUMNS / WARPS_RIGHT) <= 2048)
 enum {
     PIECE = 16,             /* bytes */
     PER = PIECE / ITEM,     /* elements of one */
@@ -18,7 +22,8 @@ enum {
     BROUGHT = STAGES - 1 - GROUPED, /* tiles on their way: one is multiplied, and if GROUPED the one before may be */
     ALL_BYTES = BEFORE_STAGES + STAGES * STAGE_BYTES,
     SUM_BYTES = (POOLS_EARLY ? ROWS / 4 : ROWS) * PITCH * 4,
-    SHARED_BYTES = RESIDENT ? ALL_BYTES + SUM_BYTES : ALL_BYTES > SUM_BYTES ? ALL_BYTES : SUM_BYTES
+    SUMS_END = SUMS_AT + SUM_BYTES,
+    SHARED_BYTES = RESIDENT ? ALL_BYTES + SUM_BYTES : ALL_BYTES > SUMS_END ? ALL_BYTES : SUMS_END
 };
 
 #define EVERY_SUM                                \

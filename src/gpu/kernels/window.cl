@@ -2,7 +2,8 @@
  * instruction: sums of products whose rows are positions with windows. A block computes ROWS x COLUMNS outputs, of
  * which TILE_DOWN x TILE_ACROSS rows exist; what they need of x is copied once (window_rows.cl), tiles of y go through
  * STAGES places, as in product.cl. RESIDENT: all of y stays there instead, and a block computes one tile of positions
- * after the other; while one is multiplied, x for the next one comes.
+ * after the other; while one is multiplied, x for the next one comes. INPUTS_STAY: a block has one tile of positions, and goes
+ * over all columns; what it has of x stays.
  *
  * POOL = 2: the greatest of 2 x 2 positions is an output, which is finished then; output strides are those of the
  * pooled positions. The finish part must not fall where the sum rises, nor differ between the four.
@@ -120,8 +121,10 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     struct bringing b = begin_tiles(T, S, at);
     int stage = 0;
     clear(sum);
-    bring_spans(T, S, at, vectors, spans);
-    write_offsets(S, at.part, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
+    if (!INPUTS_STAY || !at.column) {
+        bring_spans(T, S, at, vectors, spans);
+        write_offsets(S, at.part, (int)in_stride(S, SLOT_X, LOOP_TAPS), offsets);
+    }
     NO_UNROLL
     for (int s = 0; s < BROUGHT; s++)
         bring_tile(T, S, at, tiles, vectors, &b);
@@ -242,6 +245,20 @@ static inline void fold_tiles(MMA_TYPE mma, struct tensors T, shape_ptr S, SHARE
 }
 #endif
 
+#if INPUTS_STAY
+static inline void fold_columns(MMA_TYPE mma, struct tensors T, shape_ptr S, SHARED_POINTER char *shared, int vectors)
+{
+    struct corner at = corner_of(S, (uint32_t)BLOCK);
+    NO_UNROLL
+    for (; at.column < at.columns; at.column += COLUMNS) {
+        sum_t sum[DOWN][SMALL + RIGHT][4];
+        multiply_all(mma, T, S, at, shared, vectors, sum);
+        store_sums(T, S, at, (SHARED_POINTER sum_t *)(shared + SUMS_AT), 0, 0, sum);
+        BARRIER(); /* tiles come where sums were */
+    }
+}
+#endif
+
 KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     LAUNCH_SHARED(struct sixteen, places, SHARED_BYTES / PIECE);
@@ -254,6 +271,11 @@ KERNEL TOGETHER void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GL
         fold_tiles(mma_, T, S, shared, 1);
     else
         fold_tiles(mma_, T, S, shared, 0);
+#elif INPUTS_STAY
+    if (b.vectors)
+        fold_columns(mma_, T, S, shared, 1);
+    else
+        fold_columns(mma_, T, S, shared, 0);
 #else
     const uint32_t block = (uint32_t)BLOCK / PARTS;
     const struct corner at = corner_of(S, block / (uint32_t)S->p[0]);
