@@ -2,8 +2,10 @@
  * that are to be f16.
  *
  * A GPU's kernels read matrices, terms x filters, from memory in pieces of 16 bytes: there a group's filters are one
- * panel, and channels are as many as such a piece begins. Filters and channels that are no layer's have weights of
+ * panel, and channels are as many as such a piece begins. Instructions that four warps execute together read tf32 along
+ * the terms only: for them a filter's terms lie beside each other. Filters and channels that are no layer's have weights of
  * zero. */
+#include "../src/gpu/launch.h"
 #include "../src/vocab/convert.h"
 #include "plan.h"
 
@@ -15,11 +17,12 @@ struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer)
     const struct layer *l = &plan->net->layer[layer];
     const struct plane *from = mf_plane(plan, l->source[0]);
     struct weight_shape shape = {l->panels, l->panel, from->c / l->groups,
-                                 plan->precision == MF_NET_F16 ? MF_F16 : MF_F32};
+                                 plan->precision == MF_NET_F16 ? MF_F16 : MF_F32, 0};
     if (mf_device_kind(plan->device) == kDLCPU || l->groups > 1)
         return shape;
     shape.panels = 1;
     shape.panel = mf_up_to(l->c, GPU_FILTERS);
+    shape.by_filter = plan->rounds && plan->way == MF_NET_FOLDS && MF_GPU_LIMITS(plan->device->gpu)->warpgroups;
     if (from->owns && !(plan->options.flags & MF_ORDER_CONTRACT)) /* whose order counts the terms */
         shape.channels = mf_up_to(from->c, GPU_PIECE / mf_item_bytes(from->type));
     return shape;
@@ -52,18 +55,19 @@ static float rounded(float value)
 /* The network's weights [group][panel][tap][channel][filter] in the plan's shape; `to` is zero. */
 static void lay_weights(const struct layer *l, int64_t channels, const struct weight_shape *shape, int rounds, void *to)
 {
-    const int64_t taps = l->size * l->size, filters = l->c / l->groups;
+    const int64_t taps = l->size * l->size, filters = l->c / l->groups, terms = taps * shape->channels;
     for (int64_t f = 0; f < l->c; f++) {
         const int64_t group = f / filters, in_group = f % filters;
         const int64_t panel = group * l->panels + in_group / l->panel;
         const float *from = l->weights + panel * taps * channels * l->panel + in_group % l->panel;
         const int64_t place = group * shape->panels + in_group / shape->panel;
-        const int64_t column = place * taps * shape->channels * shape->panel + in_group % shape->panel;
+        const int64_t panel_at = place * terms * shape->panel, column = in_group % shape->panel;
         for (int64_t t = 0; t < taps; t++)
             for (int64_t c = 0; c < channels; c++) {
                 const float weight = from[(t * channels + c) * l->panel];
-                store(to, column + (t * shape->channels + c) * shape->panel, rounds ? rounded(weight) : weight,
-                      shape->type);
+                const int64_t term = t * shape->channels + c;
+                store(to, panel_at + (shape->by_filter ? column * terms + term : term * shape->panel + column),
+                      rounds ? rounded(weight) : weight, shape->type);
             }
     }
 }

@@ -143,13 +143,18 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
     window_text(w, sizeof w, l, 'w', 'j', 0);
     /* a group's filters are one panel where there are several groups */
     mf_view_groups(&step->in[0], plan, from, l->before, l->groups, in);
-    mf_view_make(&step->in[1], plan, shape.type, numbers->weights, 0, 5, (int64_t[]){o, l->size, l->size, in, p},
-                 (int64_t[]){taps * in * p, l->size * in * p, in * p, p, 1});
+    if (shape.by_filter)
+        mf_view_make(&step->in[1], plan, shape.type, numbers->weights, 0, 5, (int64_t[]){o, p, l->size, l->size, in},
+                     (int64_t[]){taps * in * p, taps * in, l->size * in, in, 1});
+    else
+        mf_view_make(&step->in[1], plan, shape.type, numbers->weights, 0, 5, (int64_t[]){o, l->size, l->size, in, p},
+                     (int64_t[]){taps * in * p, l->size * in * p, in * p, p, 1});
     mf_view_make(&step->in[2], plan, MF_F32, numbers->bias, 0, 2, (int64_t[]){o, p}, (int64_t[]){p, 1});
     mf_view_make(&step->out, plan, to->type, to->memory, to->first, 5, (int64_t[]){plan->batch, to->h, to->w, o, p},
                  (int64_t[]){to->image, to->row, to->pitch, p, 1});
     step->input_count = fused ? 3 : 2;
-    snprintf(modes, sizeof modes, "n%s%s%cc,oijcp%s->nhwop", h, w, l->groups > 1 ? 'o' : 'g', fused ? ",op" : "");
+    snprintf(modes, sizeof modes, "n%s%s%cc,%s%s->nhwop", h, w, l->groups > 1 ? 'o' : 'g',
+             shape.by_filter ? "opijc" : "oijcp", fused ? ",op" : "");
     mf_activation_text(l->activation, "sum(a*b)+c", expression, sizeof expression);
     mf_rounded_text(plan, to, expression, sizeof expression);
     return finish_step(plan, step, modes, fused ? expression : "sum(a*b)");

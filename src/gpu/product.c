@@ -145,6 +145,12 @@ int mf_gpu_products_threads(const struct product_tile *tile)
     return tile->down * tile->right * GPU_WARP;
 }
 
+int mf_gpu_products_readers(const struct product_tile *tile)
+{
+    enum { ROWS_OF_GROUP = 64 };
+    return tile->grouped ? tile->rows / ROWS_OF_GROUP : tile->down;
+}
+
 int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_limits *limits)
 {
     enum { MOST = 8, CLUSTERS_FROM = 90 };

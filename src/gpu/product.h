@@ -56,6 +56,8 @@ int mf_gpu_products_read_form(const char *text, const struct product *product, s
 int mf_gpu_products_may_be(const struct product_form *form, const struct product_tile *tile);
 
 int mf_gpu_products_threads(const struct product_tile *tile);
+/* Warps, or groups of them, that read each column of a tile. */
+int mf_gpu_products_readers(const struct product_tile *tile);
 /* Whether blocks that have parts of the terms are a cluster, which adds their sums in shared memory. */
 int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_limits *limits);
 /* The most stages: a multiprocessor that has one block may have more on its way for it. */

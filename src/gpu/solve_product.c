@@ -61,6 +61,7 @@ static const struct product_rates {
     double step, used_by_4, used_by_8; /* the part of the multiprocessors that get a block: clusters leave gaps */
     double many;                       /* blocks after each other, of which those that are done early make room */
 } single = {1312, 170, 8780, 200, 3300, 4600, 155, 0, 8400, 0, 0.905, 0.78, 4},
+  grouped = {2440, 110, 8780, 200, 3300, 6000, 60, 0, 8400, 0, 0.905, 0.78, 4},
   triple = {1294, 198, 11539, 100, HUGE_VAL, 3617, 85, 447, 6012, 15, 0.875, 0.6, HUGE_VAL};
 
 static double rounds(const struct product_rates *rates, double blocks)
@@ -70,7 +71,7 @@ static double rounds(const struct product_rates *rates, double blocks)
 
 static double used_part(const struct product_rates *rates, int64_t parts, const struct gpu_limits *limits)
 {
-    if (!mf_gpu_products_in_cluster(parts, rates == &single ? 1 : 3, limits))
+    if (!mf_gpu_products_in_cluster(parts, rates == &triple ? 3 : 1, limits))
         return 1;
     return parts <= 4 ? rates->used_by_4
                       : rates->used_by_4 + (rates->used_by_8 - rates->used_by_4) * (double)(parts - 4) / 4;
@@ -81,7 +82,7 @@ static double used_part(const struct product_rates *rates, int64_t parts, const 
 static double cost_of(const struct problem *problem, const struct product *p, const struct product_tile *tile,
                       int64_t parts, const struct gpu_limits *limits)
 {
-    const struct product_rates *rates = tile->products == 1 ? &single : &triple;
+    const struct product_rates *rates = tile->grouped ? &grouped : tile->products == 1 ? &single : &triple;
     const int many_warps = tile->down * tile->right > 4 && p->type->type == DT_f32 && tile->products == 1;
     const double memory_bytes = 4000, latency = many_warps ? rates->latency / 2 : rates->latency;
     const double used = used_part(rates, parts, limits) * limits->multiprocessors;
@@ -91,8 +92,10 @@ static double cost_of(const struct problem *problem, const struct product *p, co
                  waves = rounds(rates, (double)blocks / (used * (double)room_for(tile)));
     const double outputs = (double)tile->rows * tile->columns, bytes = (tile->rows + tile->columns) * TILE_TERM_BYTES;
     const double multiply = outputs * TILE_TERM_BYTES / 2 * tile->products / rates->products;
-    const double reads = TILE_TERM_BYTES * (double)(tile->rows * tile->right + tile->columns * tile->down);
-    const double step = fmax(multiply, fmax((reads + bytes) / rates->shared_bytes,
+    const double reads =
+        TILE_TERM_BYTES * (double)(tile->rows * tile->right + tile->columns * mf_gpu_products_readers(tile));
+    const double wider = tile->grouped ? 0.16 * tile->columns : 0; /* a wide instruction reads faster */
+    const double step = fmax(multiply, fmax((reads + bytes) / (rates->shared_bytes + wider),
                                             bytes * (double)limits->multiprocessors / rates->cache_bytes));
     const double busy = each * steps * (step + rates->step),
                  waits = waves * (steps * (latency + 1.05 * multiply) + rates->begin);

@@ -226,7 +226,7 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const double copied = (t->resident ? 0 : tile->columns * TILE_TERM_BYTES) + (double)t->span_bytes / steps / tiles;
     const double multiply = (double)tile->rows * tile->columns * TILE_TERM_BYTES / 2 * tile->products / products;
     const double read =
-        (TILE_TERM_BYTES * (tile->rows * tile->right + tile->columns * tile->down) + copied) / shared_bytes;
+        (TILE_TERM_BYTES * (tile->rows * tile->right + tile->columns * mf_gpu_products_readers(tile)) + copied) / shared_bytes;
     const double step = fmax(multiply, fmax(read, copied * multiprocessors / cache_bytes));
     const double issue = around * mf_gpu_products_threads(tile) / 128;
     const double joining = t->parts == 1 ? 0 : (double)blocks * tile->rows * tile->columns * 4 / cluster_bytes;

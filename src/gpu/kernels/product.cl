@@ -25,20 +25,31 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     SHARED_POINTER sum_t *const mine = rows + (warp / WARPS_RIGHT * WARP_ROWS + lane / 4) * PITCH +
                                        warp % WARPS_RIGHT * WARP_COLUMNS + lane % 4 * 2;
     const struct target origin = move_target(S, no_target(), at.batch, 2);
+    enum { NEXT = CLUSTER * (THREADS / GROUPS) };
     BARRIER();
     EVERY_SUM mine[(16 * i + e / 2 * 8) * PITCH + j * 8 + e % 2] = sum[i][j][e];
     WAIT_FOR_ALL();
     if (!hand_in(rows, parts, part, S->p[2], counter))
         return;
     NO_UNROLL
-    for (int r = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? (int)part : 0); r < ROWS;
-         r += CLUSTER * (THREADS / GROUPS)) {
-        const int64_t m = at.row + r, n = at.column + column;
-        float all[VECTOR];
-        if (m >= at.rows || n >= at.columns)
-            continue;
-        join_group(rows + r * PITCH + column, parts + r * COLUMNS + column, S->p[2], all);
-        store_group(T, S, move_target(S, origin, m, 0), n, at.columns - n, all);
+    for (int first = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? (int)part : 0); first < ROWS; first += TURNS * NEXT) {
+        struct group group[TURNS];
+        int there[TURNS];
+        UNROLL
+        for (int u = 0; u < TURNS; u++) {
+            const int r = first + u * NEXT;
+            const int64_t m = at.row + r, n = at.column + column;
+            float all[VECTOR];
+            there[u] = r < ROWS && m < at.rows && n < at.columns;
+            if (!there[u])
+                continue;
+            join_group(rows + r * PITCH + column, parts + r * COLUMNS + column, S->p[2], all);
+            group[u] = finish_group(T, S, move_target(S, origin, m, 0), n, at.columns - n, all);
+        }
+        UNROLL
+        for (int u = 0; u < TURNS; u++)
+            if (there[u])
+                store_group(T, S, &group[u]);
     }
     if (CLUSTER > 1)
         WAIT_FOR_ALL(); /* nobody goes while others read from it */

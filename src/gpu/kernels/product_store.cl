@@ -47,16 +47,25 @@ static inline void join_group(SHARED_POINTER const sum_t *sums, GLOBAL const sum
 #endif
 }
 
-/* A group of outputs beside each other, in one store where they are neighbours in memory; `count` of them exist. */
-static inline void store_group(struct tensors T, shape_ptr S, struct target left, int64_t column, int64_t count,
-                               const float sums[VECTOR])
-{
+/* A group of outputs beside each other, `count` of which exist, finished and not stored yet. */
+struct group {
     struct results y[VECTOR];
-    struct target first = sum_of_targets(left, move_target(S, no_target(), column, 1));
+    struct target left, first;
+    int64_t column, count;
+};
+
+static inline struct group finish_group(struct tensors T, shape_ptr S, struct target left, int64_t column, int64_t count,
+                                        const float sums[VECTOR])
+{
+    struct group g;
+    g.left = left;
+    g.first = sum_of_targets(left, move_target(S, no_target(), column, 1));
+    g.column = column;
+    g.count = count;
     UNROLL
     for (int j = 0; j < VECTOR; j++) {
         struct state s;
-        struct target at = first;
+        struct target at = g.first;
         if (j >= count)
             continue;
         s.r0 = sums[j];
@@ -67,27 +76,45 @@ static inline void store_group(struct tensors T, shape_ptr S, struct target left
 #else
         at = sum_of_targets(left, move_target(S, no_target(), column + j, 1));
 #endif
-        y[j] = results_at(T, at, s, S->reduced_total);
-#if !EVEN_COLUMNS
-#define X(k) T.out##k[at.o##k] = y[j].y##k;
-        FOR_OUTPUTS(X)
-#undef X
-#endif
+        g.y[j] = results_at(T, at, s, S->reduced_total);
     }
+    return g;
+}
+
+/* In one store where they are neighbours in memory. */
+static inline void store_group(struct tensors T, shape_ptr S, const struct group *g)
+{
 #if EVEN_COLUMNS
 #define X(k)                                                                                                   \
     if (out_stride(S, k, COLUMN_LOOP) == 1 &&                                                                  \
-        (uint64_t)(T.out##k + first.o##k) % (sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16) == 0) { \
+        (uint64_t)(T.out##k + g->first.o##k) % (sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16) == 0) { \
         struct out##k##_vector v;                                                                              \
-        UNROLL for (int j = 0; j < VECTOR; j++) v.v[j] = y[j].y##k;                                            \
-        *(GLOBAL struct out##k##_vector *)(T.out##k + first.o##k) = v;                                         \
+        UNROLL for (int j = 0; j < VECTOR; j++) v.v[j] = g->y[j].y##k;                                         \
+        *(GLOBAL struct out##k##_vector *)(T.out##k + g->first.o##k) = v;                                      \
     } else                                                                                                     \
         UNROLL for (int j = 0; j < VECTOR; j++)                                                                \
-            T.out##k[first.o##k + j * out_stride(S, k, COLUMN_LOOP)] = y[j].y##k;
+            T.out##k[g->first.o##k + j * out_stride(S, k, COLUMN_LOOP)] = g->y[j].y##k;
     FOR_OUTPUTS(X)
 #undef X
+#else
+    UNROLL
+    for (int j = 0; j < VECTOR; j++) {
+        const struct target at = sum_of_targets(g->left, move_target(S, no_target(), g->column + j, 1));
+        if (j >= g->count)
+            continue;
+#define X(k) T.out##k[at.o##k] = g->y[j].y##k;
+        FOR_OUTPUTS(X)
+#undef X
+    }
 #endif
 }
+
+/* Groups that a thread finishes before it stores them: what they read may come from memory, and a store that may go to
+ * the same place would wait for each. */
+enum {
+    ALL_TURNS = SUM_BYTES / 4 / PITCH * GROUPS / THREADS / CLUSTER,
+    TURNS = ALL_TURNS < 2 ? 1 : ALL_TURNS < 4 ? 2 : 4
+};
 
 /* How far the factors' elements of the tile after the one at t are from its own. fast: t's place in the innermost
  * reduced loop. */

@@ -157,6 +157,7 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     SHARED_POINTER sum_t *const mine = rows + (warp / WARPS_RIGHT * (POOLS_EARLY ? WARP_ROWS / 4 : WARP_ROWS) + lane / 4) * PITCH +
                                        warp % WARPS_RIGHT * WARP_COLUMNS + lane % 4 * 2;
     const struct target origin = move_target(S, move_target(S, no_target(), at.batch, 2), at.outer, 0);
+    enum { NEXT = CLUSTER * (THREADS / GROUPS) };
     if (!RESIDENT)
         BARRIER(); /* other things lie there */
 #if POOLS_EARLY
@@ -172,28 +173,39 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     if (!hand_in(rows, parts, at.part, PARTS, counter))
         return;
     NO_UNROLL
-    for (int p = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? at.part : 0); p < POSITIONS / (POOL * POOL);
-         p += CLUSTER * (THREADS / GROUPS)) {
-        const int y = p / (TILE_ACROSS / POOL), x = p % (TILE_ACROSS / POOL);
-        const int64_t h = at.down / POOL + y, w = at.across / POOL + x, n = at.column + column;
-        struct target left = origin;
-        float all[VECTOR];
-        if (h * POOL >= S->size[LOOP_DOWN] || w * POOL >= S->size[LOOP_ACROSS] || n >= at.columns)
-            continue;
+    for (int first = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? at.part : 0); first < POSITIONS / (POOL * POOL);
+         first += TURNS * NEXT) {
+        struct group group[TURNS];
+        int there[TURNS];
+        UNROLL
+        for (int u = 0; u < TURNS; u++) {
+            const int p = first + u * NEXT, y = p / (TILE_ACROSS / POOL), x = p % (TILE_ACROSS / POOL);
+            const int64_t h = at.down / POOL + y, w = at.across / POOL + x, n = at.column + column;
+            struct target left = origin;
+            float all[VECTOR];
+            there[u] = p < POSITIONS / (POOL * POOL) && h * POOL < S->size[LOOP_DOWN] &&
+                       w * POOL < S->size[LOOP_ACROSS] && n < at.columns;
+            if (!there[u])
+                continue;
 #define X(s) left.f##s += h * in_stride(S, s, LOOP_DOWN) + w * in_stride(S, s, LOOP_ACROSS);
-        FOR_FINISH_INPUTS(X)
+            FOR_FINISH_INPUTS(X)
 #undef X
 #define X(k) left.o##k += h * out_stride(S, k, LOOP_DOWN) + w * out_stride(S, k, LOOP_ACROSS);
-        FOR_OUTPUTS(X)
+            FOR_OUTPUTS(X)
 #undef X
-        UNROLL
-        for (int d = 0; d < (POOLS_EARLY ? 1 : POOL * POOL); d++) {
-            const int row = POOLS_EARLY ? p : (POOL * y + d / POOL) * TILE_ACROSS + POOL * x + d % POOL;
-            float one[VECTOR];
-            join_group(rows + row * PITCH + column, parts + row * COLUMNS + column, PARTS, one);
-            UNROLL for (int j = 0; j < VECTOR; j++) all[j] = d ? pooled(all[j], one[j]) : one[j];
+            UNROLL
+            for (int d = 0; d < (POOLS_EARLY ? 1 : POOL * POOL); d++) {
+                const int row = POOLS_EARLY ? p : (POOL * y + d / POOL) * TILE_ACROSS + POOL * x + d % POOL;
+                float one[VECTOR];
+                join_group(rows + row * PITCH + column, parts + row * COLUMNS + column, PARTS, one);
+                UNROLL for (int j = 0; j < VECTOR; j++) all[j] = d ? pooled(all[j], one[j]) : one[j];
+            }
+            group[u] = finish_group(T, S, left, n, at.columns - n, all);
         }
-        store_group(T, S, left, n, at.columns - n, all);
+        UNROLL
+        for (int u = 0; u < TURNS; u++)
+            if (there[u])
+                store_group(T, S, &group[u]);
     }
     if (CLUSTER > 1)
         WAIT_FOR_ALL(); /* nobody goes while others read from it */
