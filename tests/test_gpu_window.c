@@ -8,7 +8,7 @@
 #include "gpu_line.h"
 #include "lists.h"
 
-static struct gpu_line on = {.excuse = "too few for what a block would read"};
+static struct gpu_line on = {.excuse = "bytes of shared memory, too few for"};
 
 static const char *const lines[] = {
     "n(h+i)(w+j)c,ijcp,p->nhwp | leaky(sum(a*b)+c) | a=f16[2,9,21,8] b=f16[3,3,8,24] c=f32[24] o=f16[2,7,19,24] | "

@@ -61,7 +61,7 @@ static const struct product_rates {
     double step, used_by_4, used_by_8; /* the part of the multiprocessors that get a block: clusters leave gaps */
     double many;                       /* blocks after each other, of which those that are done early make room */
 } single = {1312, 170, 8780, 200, 3300, 4600, 155, 0, 8400, 0, 0.905, 0.78, 4},
-  grouped = {2440, 110, 8780, 200, 3300, 6000, 60, 0, 8400, 0, 0.905, 0.78, 4},
+  grouped = {2440, 110, 8780, 200, 3300, 6000, 190, 0, 8400, 0, 0.905, 0.78, 4},
   triple = {1294, 198, 11539, 100, HUGE_VAL, 3617, 85, 447, 6012, 15, 0.875, 0.6, HUGE_VAL};
 
 static double rounds(const struct product_rates *rates, double blocks)
@@ -69,10 +69,13 @@ static double rounds(const struct product_rates *rates, double blocks)
     return blocks <= rates->many ? ceil(blocks) : blocks + 0.25;
 }
 
-static double used_part(const struct product_rates *rates, int64_t parts, const struct gpu_limits *limits)
+static double used_part(const struct product_rates *rates, const struct product_tile *tile, int64_t parts,
+                        const struct gpu_limits *limits)
 {
-    if (!mf_gpu_products_in_cluster(parts, rates == &triple ? 3 : 1, limits))
+    if (!mf_gpu_products_in_cluster(parts, tile->products, limits))
         return 1;
+    if (tile->grouped && room_for(tile) > 1) /* its blocks fill the gaps */
+        return rates->used_by_4;
     return parts <= 4 ? rates->used_by_4
                       : rates->used_by_4 + (rates->used_by_8 - rates->used_by_4) * (double)(parts - 4) / 4;
 }
@@ -84,8 +87,10 @@ static double cost_of(const struct problem *problem, const struct product *p, co
 {
     const struct product_rates *rates = tile->grouped ? &grouped : tile->products == 1 ? &single : &triple;
     const int many_warps = tile->down * tile->right > 4 && p->type->type == DT_f32 && tile->products == 1;
-    const double memory_bytes = 4000, latency = many_warps ? rates->latency / 2 : rates->latency;
-    const double used = used_part(rates, parts, limits) * limits->multiprocessors;
+    const double memory_bytes = 4000, latency = tile->grouped ? rates->latency - tile->columns * 0.5
+                                                  : many_warps  ? rates->latency / 2
+                                                                : rates->latency;
+    const double used = used_part(rates, tile, parts, limits) * limits->multiprocessors;
     const int64_t blocks = blocks_of(problem, p, tile) * parts;
     const double steps = (double)((mf_gpu_products_steps(problem, p) + parts - 1) / parts);
     const double each = rounds(rates, (double)blocks / used),

@@ -212,7 +212,8 @@ static int fits(const struct problem *problem, const struct product *p, const st
 static double cost_of(const struct problem *problem, const struct product *p, const struct windows *w,
                       const struct window_tile *t, int multiprocessors)
 {
-    const double products = t->form.tile->grouped ? 1500 : 989, shared_bytes = 501, cache_bytes = 11539,
+    const double products = t->form.tile->grouped ? 2440 : 989, cache_bytes = 11539,
+                 shared_bytes = t->form.tile->grouped ? 110 + 0.16 * t->form.tile->columns : 501,
                  cluster_bytes = 3300; /* a nanosecond */
     const double copies = 60 /* a multiprocessor */, around = t->resident ? 502 : 938, latency = t->resident ? 7 : 113;
     const struct product_tile *tile = t->form.tile;
