@@ -257,6 +257,10 @@ static void check_stays(mf_device *there)
     CHECK_MSG(plan_channels(there, "window:weights", "f32", 16, 1024, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
                   strstr(text, "too few for weights that stay there, 9216 terms of 16 columns or more (589824 bytes)"),
               "%s", text);
+    CHECK_MSG(plan_channels(there, "window:weights:full:64:64", "f32", 16, 1024, text, sizeof text) ==
+                      MF_ERROR_UNSUPPORTED &&
+                  strstr(text, "9216 terms of 64 columns (2359296 bytes), and for what positions read"),
+              "%s", text);
     CHECK_MSG(plan_channels(there, "window:inputs", "f32", 16, 1024, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
                   strstr(text, "too few for what a block would read"),
               "%s", text);
