@@ -13,10 +13,10 @@ compute its convolutions:
     window:weights    weight-stationary where that fits (WS only)
     cublas            windows copied into a matrix, a product by cuBLAS; on CUDA only
 
-Where a solver does not apply to a convolution, the library's choice does it; "by it" counts. A way that is not here is
-left out, with the reason. "End-to-end" is a u8 picture in the CPU's memory to boxes there (or to the last layer's output
-where none detects), "DNN inference" the layers alone, pictures in the GPU's memory; both are waited for once at their
-end. The kinds' times are sums of steps that are each waited for, which takes a while for each. Milliseconds, means of
+Where a solver does not apply to a convolution, the library's choice does it; "Conv2D by it" counts. A way that is not
+here is left out, with the reason. "End-to-end" is a u8 picture in the CPU's memory to boxes there (or to the last
+layer's output where none detects), "DNN inference" the layers alone, pictures in the GPU's memory; both are waited for
+once at their end. The kinds' times are sums of steps that are each waited for, which takes a while for each. Milliseconds, means of
 the trials after one that does not count. NAME.md and NAME.json are written; on OpenCL tensor cores are emulated, and
 times say nothing about them."""
 import argparse
@@ -75,7 +75,7 @@ def column(net, way, options, host, there):
             found[kind + " summed"] = sum(1e3 * step[2] for step in steps if step[1] == kind)
     convolutions = [step[3] for step in steps if step[1] == "Conv2D"]
     by_it = sum(solver == way.split(":")[0] for solver in convolutions)
-    found["by it"] = f"{by_it} of {len(convolutions)}" if way.startswith("window") else "all"
+    found["Conv2D by it"] = f"{by_it} of {len(convolutions)}" if way.startswith("window") else "all"
     found["steps"] = len(steps)
     found["each"] = [{"layer": layer, "kind": kind, "ms": 1e3 * seconds, "solver": solver}
                      for layer, kind, seconds, solver in steps]

@@ -7,11 +7,14 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { SUMS_BEGIN = 256 /* as memory of their own does */ };
+
 struct blas_step {
     mf_plan *copy, *product, *finish;
-    void *windows, *weights, *sums;
+    void *weights;
     struct view window_view, row_view, weight_view, sum_view, sum_rows, bias;
     int64_t pixels, terms, filters, groups; /* terms and filters of a group */
+    int64_t sums_at;                        /* bytes of scratch memory, which begins with the windows */
 };
 
 void mf_blas_forget(mf_net_plan *plan, struct step *step)
@@ -22,9 +25,7 @@ void mf_blas_forget(mf_net_plan *plan, struct step *step)
     mf_plan_destroy(b->copy);
     mf_plan_destroy(b->product);
     mf_plan_destroy(b->finish);
-    mf_memory_destroy(plan->device, b->windows);
     mf_memory_destroy(plan->device, b->weights);
-    mf_memory_destroy(plan->device, b->sums);
     mf_free(b);
     step->blas = NULL;
 }
@@ -57,7 +58,7 @@ static mf_status plan_copy(mf_net_plan *plan, const struct layer *l, struct blas
     int64_t stride[VIEW_RANK], total = 1;
     for (int d = VIEW_RANK - 1; d >= 0; total *= shape[d--])
         stride[d] = total;
-    mf_view_make(&b->row_view, plan, MF_F32, b->windows, 0, VIEW_RANK, shape, stride);
+    mf_view_make(&b->row_view, plan, MF_F32, NULL, 0, VIEW_RANK, shape, stride);
     mf_view_make(
         &b->window_view, plan, from->type, from->memory, from->first - l->before * (from->row + from->pitch), VIEW_RANK,
         shape,
@@ -75,9 +76,9 @@ static mf_status plan_product(mf_net_plan *plan, struct blas_step *b)
     const char *const blas = mf_device_kind(plan->device) == kDLCPU ? "openblas" : "cublas";
     mf_options options = plan->options;
     options.solver = m > 1 && k > 1 && n > 1 ? blas : NULL;
-    mf_view_make(&b->row_view, plan, MF_F32, b->windows, 0, 3, (int64_t[]){g, m, k}, (int64_t[]){m * k, k, 1});
+    mf_view_make(&b->row_view, plan, MF_F32, NULL, 0, 3, (int64_t[]){g, m, k}, (int64_t[]){m * k, k, 1});
     mf_view_make(&b->weight_view, plan, MF_F32, b->weights, 0, 3, (int64_t[]){g, k, n}, (int64_t[]){k * n, n, 1});
-    mf_view_make(&b->sum_rows, plan, MF_F32, b->sums, 0, 3, (int64_t[]){g, m, n}, (int64_t[]){m * n, n, 1});
+    mf_view_make(&b->sum_rows, plan, MF_F32, NULL, b->sums_at / 4, 3, (int64_t[]){g, m, n}, (int64_t[]){m * n, n, 1});
     const DLTensor in[] = {b->row_view.tensor, b->weight_view.tensor};
     MF_TRY(mf_plan_create(plan->device, "gmk,gkn->gmn", "sum(a*b)", in, &b->sum_rows.tensor, &options, &b->product));
     mf_net_count(plan, b->product, 1);
@@ -92,7 +93,7 @@ static mf_status plan_finish(mf_net_plan *plan, struct step *step, struct blas_s
     const int fused = !(plan->net->flags & MF_NET_UNFUSED);
     const int64_t n = b->filters, shape[] = {plan->batch, l->h, l->w, b->groups, n};
     char text[32];
-    mf_view_make(&b->sum_view, plan, MF_F32, b->sums, 0, 5, shape,
+    mf_view_make(&b->sum_view, plan, MF_F32, NULL, b->sums_at / 4, 5, shape,
                  (int64_t[]){l->h * l->w * n, l->w * n, n, b->pixels * n, 1});
     mf_view_make(&b->bias, plan, MF_F32, plan->numbers[step->layer].bias, 0, 2, (int64_t[]){b->groups, n},
                  (int64_t[]){n, 1});
@@ -109,13 +110,11 @@ static mf_status plan_finish(mf_net_plan *plan, struct step *step, struct blas_s
 static mf_status run(const mf_net_plan *plan, const struct step *step, void *stream)
 {
     const struct blas_step *b = step->blas;
-    (void)plan;
-    DLTensor rows = b->row_view.tensor;
-    const DLTensor factors[] = {rows, b->weight_view.tensor}, in[] = {b->sum_view.tensor, b->bias.tensor};
-    MF_TRY(mf_plan_execute(
-        b->copy, (const void *const[]){(const char *)b->window_view.tensor.data + b->window_view.tensor.byte_offset},
-        (void *const[]){b->windows}, stream));
-    MF_TRY(mf_plan_execute_tensors(b->product, factors, &b->sum_rows.tensor, stream));
+    DLTensor factors[] = {b->row_view.tensor, b->weight_view.tensor}, sums = b->sum_rows.tensor;
+    DLTensor in[] = {b->sum_view.tensor, b->bias.tensor};
+    factors[0].data = sums.data = in[0].data = plan->scratch;
+    MF_TRY(mf_plan_execute_tensors(b->copy, &b->window_view.tensor, factors, stream));
+    MF_TRY(mf_plan_execute_tensors(b->product, factors, &sums, stream));
     return mf_plan_execute_tensors(b->finish, in, &step->out.tensor, stream);
 }
 
@@ -133,8 +132,8 @@ mf_status mf_blas_add_conv(mf_net_plan *plan, int layer)
     b->groups = l->groups;
     if (!mf_mul(b->pixels, b->terms, &values) || !mf_mul(values, b->groups * floats, &values) || b->pixels > INT32_MAX)
         return mf_fail(MF_ERROR_OVERFLOW, "the windows of layer %d are too many for a matrix", layer);
-    MF_TRY(mf_net_memory(plan, values, &b->windows));
-    MF_TRY(mf_net_memory(plan, b->pixels * l->c * floats, &b->sums));
+    b->sums_at = mf_up_to(values, SUMS_BEGIN);
+    mf_net_scratch(plan, b->sums_at / floats + b->pixels * l->c);
     MF_TRY(put_weights(plan, l, b));
     MF_TRY(plan_copy(plan, l, b));
     MF_TRY(plan_product(plan, b));

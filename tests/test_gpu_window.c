@@ -284,6 +284,10 @@ static void check_stays(mf_device *there)
     CHECK_MSG(plan_channels(there, "window:weights", "f32", 16, 1024, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
                   strstr(text, "too few for weights that stay there, 9216 terms of 16 columns or more (589824 bytes)"),
               "%s", text);
+    CHECK_MSG(plan_channels(there, "window:weights:full:64:64", "f32", 16, 1024, text, sizeof text) ==
+                      MF_ERROR_UNSUPPORTED &&
+                  strstr(text, "9216 terms of 64 columns (2359296 bytes), and for what positions read"),
+              "%s", text);
     CHECK_MSG(plan_channels(there, "window:inputs", "f32", 16, 1024, text, sizeof text) == MF_ERROR_UNSUPPORTED &&
                   strstr(text, "too few for what a block would read"),
               "%s", text);
@@ -340,6 +344,7 @@ static void check_mistakes(void)
     } tests[] = {
         {"window:half", "f32", 16, MF_ERROR_ARGUMENT, "solver window has no form \"half\" for f32"},
         {"window:weight", "f32", 16, MF_ERROR_ARGUMENT, "a form is weights or inputs, for what stays, or neither"},
+        {"window:inputs:full:64:64:16:2", "f32", 16, MF_ERROR_ARGUMENT, "2 parts of the channels were asked for"},
         {"window:inputs:half", "f32", 16, MF_ERROR_ARGUMENT, "has no form \"inputs:half\" for f32"},
         {"window:weights:tf32", "f16", 16, MF_ERROR_ARGUMENT, "has no form \"weights:tf32\" for f16"},
         {"window:inputs:full:64:64:60", "f32", 16, MF_ERROR_UNSUPPORTED, "too few for what a block would read"},

@@ -12,7 +12,7 @@
 #include "gpu_test.h"
 #include "net_small.h"
 
-enum { SIDE = 416, MOST_BLOCKS = 4096, SMALL_ROOM = 1 << 17 };
+enum { NETS = 3, SIDE = 416, MOST_BLOCKS = 4096, SMALL_ROOM = 1 << 17 };
 static const char *const precisions[] = {"f32", "tf32", "f16"};
 
 /* ---- a device whose allocations are counted ---- */
@@ -86,7 +86,8 @@ static double limit_of(const mf_net *net, int64_t batch, int64_t item)
 }
 
 /* runs: a picture of the CPU is uploaded too. */
-static void check_limit(const mf_net *net, mf_device *device, int64_t batch, mf_net_precision precision, int runs)
+static void check_limit(const mf_net *net, const char *what, mf_device *device, int64_t batch,
+                        mf_net_precision precision, int runs)
 {
     const int64_t shape[3] = {SIDE, SIDE, 3}, before = counted.taken;
     const mf_net_options options = {.batch = batch, .precision = precision};
@@ -100,7 +101,7 @@ static void check_limit(const mf_net *net, mf_device *device, int64_t batch, mf_
     const int is_compiled_only = !strncmp(mf_device_describe(device), "sm", 2);
     const double limit = limit_of(net, batch, precision == MF_NET_F16 ? 2 : 4);
     const int64_t taken = is_compiled_only ? mf_net_plan_bytes(plan) : counted.taken - before;
-    printf("%.30s, batch %d, %s: %.1f MB of at most %.1f\n", mf_device_describe(device), (int)batch,
+    printf("%.8s, %s, batch %d, %s: %.1f MB of at most %.1f\n", mf_device_describe(device), what, (int)batch,
            precisions[precision], (double)taken / 1e6, limit / 1e6);
     CHECK_MSG(taken == mf_net_plan_bytes(plan), "%lld bytes are taken and the plan says %lld", (long long)taken,
               (long long)mf_net_plan_bytes(plan));
@@ -188,22 +189,32 @@ static void check_both_places(mf_device *device)
     free(weights);
 }
 
+/* YOLOv2-tiny in every precision, with 1 and 16 pictures; others in the one that takes most. */
+static void check_limits(mf_net *const net[NETS], mf_device *device, int runs)
+{
+    for (int p = MF_NET_F32; p <= MF_NET_F16; p++)
+        for (int64_t batch = 1; batch <= 16; batch += 15)
+            check_limit(net[0], "YOLOv2-tiny", device, batch, (mf_net_precision)p, runs && batch == 1);
+    check_limit(net[1], "YOLOv2-tiny unfused", device, 1, MF_NET_F32, runs);
+    check_limit(net[2], "YOLOv3-tiny", device, 1, MF_NET_F32, runs);
+}
+
 int main(void)
 {
     static const char *const names[] = {"opencl:0", "sm:90", "cuda:0"};
     gpu_test_environment("off");
-    mf_net *net = net_tiny(2, SIDE, 0);
-    if (!CHECK_MSG(net, "%s", mf_error()))
+    mf_net *net[NETS] = {net_tiny(2, SIDE, 0), net_tiny(2, SIDE, MF_NET_UNFUSED), net_tiny(3, SIDE, 0)};
+    if (!CHECK_MSG(net[0] && net[1] && net[2], "%s", mf_error()))
         return check_done("net_memory");
     for (int d = 0; d < 3; d++) {
         mf_device *device = open_counted(names[d]);
         if (device && d != 1)
             check_both_places(device);
-        for (int p = MF_NET_F32; device && p <= MF_NET_F16; p++)
-            for (int64_t batch = 1; batch <= 16; batch += 15)
-                check_limit(net, device, batch, (mf_net_precision)p, d == 2);
+        if (device)
+            check_limits(net, device, d == 2);
         mf_device_close(device);
     }
-    mf_net_destroy(net);
+    for (int n = 0; n < NETS; n++)
+        mf_net_destroy(net[n]);
     return check_done("net_memory");
 }

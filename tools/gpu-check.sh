@@ -2,10 +2,10 @@
 # Everything that must hold on this machine's GPU: gpu-check.sh [BINARY_DIR]
 #
 # BINARY_DIR (build/release) is a build folder, of which only cli/modefold, tests/test_gpu_*, test_net_gpu,
-# test_net_memory and test_net_yolov3 are needed. Runs the tests of src/gpu/ and of networks on a GPU, then `modefold verify` on cuda:0, or opencl:0 where that
-# does not open: the files of problems, and GPU_COUNT (20000) random problems in as many processes as there are cores
-# (JOBS), each with a seed of its own, from GPU_SEED (1) on. GPU_DEVICE names another device. What is not here is
-# skipped, and said so.
+# test_net_memory and test_net_yolov3 are needed. Runs the tests of src/gpu/ and of networks on a GPU, then `modefold
+# verify` on cuda:0, or opencl:0 where that does not open: the files of problems, and GPU_COUNT (20000) random problems
+# in as many processes as there are cores (JOBS), each with a seed of its own, from GPU_SEED (1) on. GPU_DEVICE names
+# another device. What is not here is skipped, and said so.
 #
 # With COMPUTE_SANITIZER (the program, of NVIDIA's toolkit) the files of problems run under its memcheck and racecheck
 # too. A line for every part and at the end "gpu-check: P passed, F failed, S skipped". Exit status 1 when anything failed or

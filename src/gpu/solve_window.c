@@ -435,23 +435,25 @@ static const char *read_stays(const char *form, enum stays *stays)
     return form;
 }
 
-static mf_status fail_without_room(const struct mf_plan *plan, const struct product *p, enum stays wanted)
+static mf_status fail_without_room(const struct mf_plan *plan, const struct product *p, const struct window_tile *asked)
 {
+    enum { LEAST_COLUMNS = 16 };
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
-    const long long room = limits->shared_most, item = mf_dtypes[p->type->type].size;
-    const long long terms = plan->problem.reduced_total, columns = p->columns < 16 ? p->columns : 16;
-    if (wanted != STAYS_WEIGHTS)
+    const long long room = limits->shared_most, columns = asked->form.tile ? asked->form.tile->columns : LEAST_COLUMNS;
+    if (asked->wanted != STAYS_WEIGHTS)
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s has %lld bytes of shared memory, too few for what a block would read",
                        limits->name, room);
     if (!has_one_other(&plan->problem, p))
-        return mf_fail(
-            MF_ERROR_UNSUPPORTED,
-            "window:weights keeps one operand for all %lld positions, and here every %lld of them have their own",
-            (long long)plan->problem.kept_total / p->columns, (long long)p->rows);
+        return mf_fail(MF_ERROR_UNSUPPORTED,
+                       "window:weights keeps one operand for all %lld positions, and here every %lld of them have "
+                       "their own",
+                       (long long)plan->problem.kept_total / p->columns, (long long)p->rows);
     return mf_fail(MF_ERROR_UNSUPPORTED,
                    "%s has %lld bytes of shared memory, too few for weights that stay there, %lld terms of %lld "
-                   "columns or more (%lld bytes), and what positions read",
-                   limits->name, room, terms, columns, terms * columns * item);
+                   "columns%s (%lld bytes), and for what positions read",
+                   limits->name, room, (long long)plan->problem.reduced_total, columns,
+                   asked->form.tile ? "" : " or more",
+                   (long long)mf_gpu_products_steps(&plan->problem, p) * TILE_TERM_BYTES * columns);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -469,13 +471,12 @@ static mf_status make(struct mf_plan *plan)
     if (t.wanted && t.form.parts > 1)
         return mf_fail(MF_ERROR_ARGUMENT, "%lld parts of the channels were asked for, and what stays is not cut",
                        (long long)t.form.parts);
-    const int given = t.form.tile || t.wanted;
-    const enum stays wanted = t.wanted;
+    const struct window_tile asked = t;
     const double cost = choose_tile(plan, &product, &w, &t);
-    if (t.form.tile && plan->pool[0] && !given && !pooling_pays(plan, &product, &t, cost))
+    if (t.form.tile && plan->pool[0] && !asked.form.tile && !asked.wanted && !pooling_pays(plan, &product, &t, cost))
         return mf_fail(MF_ERROR_UNSUPPORTED, "solver product and a pool are faster");
     if (!t.form.tile)
-        return fail_without_room(plan, &product, wanted);
+        return fail_without_room(plan, &product, &asked);
     plan->form = NULL;
     if (plan->pool[0])
         pool_output(plan, &w);
