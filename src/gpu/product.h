@@ -20,7 +20,7 @@ enum {
 struct product_tile {
     int rows, columns, down, right, stages, beside, products, grouped;
 };
-enum { PRODUCT_TILES = 21 };
+enum { PRODUCT_TILES = 23 };
 extern const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES];
 
 /* An element type: the instruction's shape and types, those of the one for four warps, and how a word's element becomes a

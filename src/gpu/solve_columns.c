@@ -54,8 +54,10 @@ static struct columns_form make_form(const struct problem *problem, int vector, 
         form.lane_threads /= 2;
         form.held *= 2;
     }
+    /* places in windows take registers: of large blocks there would be room for one */
+    const int most_threads = problem->memory.window_count ? 128 : 256;
     while (block_threads(&form) < GPU_WARP ||
-           (block_threads(&form) < 256 && 2 * block_threads(&form) * vector * state <= SHARED_BYTES &&
+           (block_threads(&form) < most_threads && 2 * block_threads(&form) * vector * state <= SHARED_BYTES &&
             form.groups * form.column_threads * (int64_t)vector < problem->kept_total / 4096))
         form.groups *= 2;
     int64_t steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;

@@ -93,8 +93,8 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const double used = used_part(rates, tile, parts, limits) * limits->multiprocessors;
     const int64_t blocks = blocks_of(problem, p, tile) * parts;
     const double steps = (double)((mf_gpu_products_steps(problem, p) + parts - 1) / parts);
-    const double each = rounds(rates, (double)blocks / used),
-                 waves = rounds(rates, (double)blocks / (used * (double)room_for(tile)));
+    const double waves = rounds(rates, (double)blocks / (used * (double)room_for(tile))),
+                 each = tile->grouped ? waves * (double)room_for(tile) : rounds(rates, (double)blocks / used);
     const double outputs = (double)tile->rows * tile->columns, bytes = (tile->rows + tile->columns) * TILE_TERM_BYTES;
     const double multiply = outputs * TILE_TERM_BYTES / 2 * tile->products / rates->products;
     const double reads =

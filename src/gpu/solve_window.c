@@ -238,10 +238,10 @@ static double cost_of(const struct problem *problem, const struct product *p, co
                                   : waves * (tiles * one + (tiles - 1) * again + begin) + joining);
 }
 
-/* 8 positions are read together: they should be beside each other. */
+/* 8 positions are read together, every second where they are pooled: they should be beside each other. */
 static int64_t least_across(int64_t size, int64_t even)
 {
-    return size < 8 ? over(size, even) * even : 8;
+    return size < 8 * even ? over(size, even) * even : 8 * even;
 }
 
 /* Whether a tile is what was asked for; without that, one with few warps is not worth a look, nor one with few columns
