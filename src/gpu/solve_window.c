@@ -221,7 +221,8 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const int64_t blocks = blocks_of(problem, p, w, t) * t->parts,
                   room = (int64_t)((double)(t->room * (int64_t)multiprocessors) * used);
     const double steps = (double)mf_gpu_products_steps(problem, p) / (double)t->parts, waves = (double)over(blocks, room);
-    const double begin = 4575 + (t->resident ? (double)tile->columns * TILE_TERM_BYTES * steps / copies : 0);
+    const double begin =
+        4575 + (t->resident ? (double)tile->columns * TILE_TERM_BYTES * steps : (double)t->span_bytes) / copies;
     const double again = 700,
                  tiles = t->inputs ? (double)over(p->columns, tile->columns) : 1; /* of a block's columns */
     const double copied = (t->resident ? 0 : tile->columns * TILE_TERM_BYTES) + (double)t->span_bytes / steps / tiles;
@@ -263,8 +264,10 @@ static int may_try(const struct mf_plan *plan, const struct product *p, const st
     const struct product_tile *tile = t->form.tile;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     const int64_t size = plan->problem.memory.size[w->down], even = plan->pool[0] ? 2 : 1;
-    t->down = tile->rows / t->across;
-    t->down = t->down < size ? t->down / even * even : size;
+    t->down = tile->rows / t->across / even * even;
+    t->down = t->down < size ? t->down : size;
+    if (!t->down)
+        return 0;
     t->pools_early = even == 2 && t->parts == 1 && tile->rows / tile->down % 32 == 0;
     t->form.cluster = mf_gpu_products_in_cluster(t->parts, t->form.products, limits) ? (int)t->parts : 1;
     return has_parts(p, w, t->parts) && (t->parts == 1 || t->form.cluster > 1 || asked_parts) &&
@@ -290,11 +293,14 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
         if (!is_in_question(t.form.tile, p, &given) || given.wanted == (t.inputs ? STAYS_WEIGHTS : STAYS_INPUTS) ||
             (t.inputs && (asked > 1 || (given.wanted == STAYS_ANY && p->columns <= t.form.tile->columns))))
             continue;
-        for (t.across = least_across(size[w->across], even);
-             t.across <= t.form.tile->rows / even && t.across < size[w->across] + even; t.across += even)
+        const int64_t given_across = given.form.number;
+        for (t.across = given_across ? given_across : least_across(size[w->across], even);
+             t.across % even == 0 && t.across <= (given_across ? given_across : t.form.tile->rows / even) &&
+             t.across < size[w->across] + even;
+             t.across += even)
             for (t.parts = asked ? asked : 1; t.parts <= (asked ? asked : t.inputs ? 1 : MOST_TRIED);
                  t.parts *= 2) {
-                if ((given.form.number && t.across != given.form.number) || !may_try(plan, p, w, asked, &t))
+                if (!may_try(plan, p, w, asked, &t))
                     continue;
                 const double cost = cost_of(problem, p, w, &t, limits->multiprocessors);
                 if (best->form.tile && cost >= least)
