@@ -100,7 +100,8 @@ struct mf_net_plan {
     int step_count, step_room;
     void *scratch; /* for one step while it runs */
     int64_t scratch_bytes;
-    void *upload; /* pictures that came from the CPU, on a GPU */
+    void *upload;   /* pictures that came from the CPU, on a GPU */
+    void *channels; /* their numbers, where whole pixels are written, on a GPU */
     int64_t upload_bytes, bytes;
     struct input_form *form;
     int next_form; /* the next of them that is made anew */
@@ -183,7 +184,7 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
 mf_status mf_step_pool_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to);
 /* The expression of an activation of `inner`. */
 /* Room for an expression. */
-enum { MF_STEP_TEXT = 48 };
+enum { MF_STEP_TEXT = 96 };
 /* Makes of an expression whose values go to the plane one whose values have as many bits as the plan wants there; size:
  * 4 MF_STEP_TEXT at least. */
 void mf_rounded_text(const mf_net_plan *plan, const struct plane *plane, char *text, size_t size);

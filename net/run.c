@@ -103,19 +103,64 @@ static mf_status upload(mf_net_plan *plan, struct view *input)
     return MF_OK;
 }
 
+/* ---- how they become the plane ---- */
+
+enum { COLOURS = 3, OPERANDS = COLOURS + 1 };
+
+/* On a GPU pixels of three channels have more, which are zero: writing whole pixels is faster than a part of each, as
+ * memory takes 32 bytes at once. Then channels are operands of their own, and the last operand tells the output's. */
+static int writes_pixels(const mf_net_plan *plan)
+{
+    return mf_device_kind(plan->device) != kDLCPU && plan->net->c == COLOURS && mf_plane(plan, -1)->pitch > COLOURS &&
+           mf_plane(plan, -1)->pitch <= UINT8_MAX;
+}
+
+static mf_status number_channels(mf_net_plan *plan)
+{
+    uint8_t number[UINT8_MAX];
+    const int64_t pitch = mf_plane(plan, -1)->pitch;
+    for (int64_t c = 0; c < pitch; c++)
+        number[c] = (uint8_t)c;
+    MF_TRY(mf_net_memory(plan, pitch, &plan->channels));
+    return mf_memory_write(plan->device, plan->channels, 0, number, pitch);
+}
+
+/* The fold's operands and output. */
+static void view_picture(const mf_net_plan *plan, const struct view *input, struct view *view, DLTensor in[OPERANDS],
+                         struct view *to)
+{
+    const int64_t pitch = mf_plane(plan, -1)->pitch, one = 1;
+    mf_view_plane(to, plan, mf_plane(plan, -1), 0);
+    in[0] = input->tensor;
+    if (!plan->channels)
+        return;
+    to->shape[3] = pitch;
+    for (int c = 0; c < COLOURS; c++) {
+        in[c] = input->tensor;
+        in[c].ndim = 3;
+        in[c].byte_offset += (uint64_t)(c * input->stride[3] * (input->tensor.dtype.bits / 8));
+    }
+    mf_view_make(view, plan, MF_U8, plan->channels, 0, 1, &pitch, &one);
+    in[COLOURS] = view->tensor;
+}
+
 static mf_status make_form(mf_net_plan *plan, struct input_form *form, const struct view *input)
 {
-    struct view to;
+    DLTensor in[OPERANDS];
+    struct view numbers, to;
     mf_net_count(plan, form->fold, -1);
     mf_plan_destroy(form->fold);
     form->fold = NULL;
     form->type = input->tensor.dtype;
     memcpy(form->stride, input->stride, sizeof form->stride);
-    mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
+    view_picture(plan, input, &numbers, in, &to);
     char text[4 * MF_STEP_TEXT];
-    snprintf(text, sizeof text, "%s", form->type.code == kDLUInt ? "f32(a)/255" : "f32(a)");
+    snprintf(text, sizeof text, "%s%s",
+             plan->channels ? "where(d==0,f32(a),where(d==1,f32(b),where(d==2,f32(c),0)))" : "f32(a)",
+             form->type.code == kDLUInt ? "/255" : "");
     mf_rounded_text(plan, mf_plane(plan, -1), text, sizeof text);
-    MF_TRY(mf_plan_create(plan->device, "nhwc->nhwc", text, &input->tensor, &to.tensor, &plan->options, &form->fold));
+    MF_TRY(mf_plan_create(plan->device, plan->channels ? "nhw,nhw,nhw,c->nhwc" : "nhwc->nhwc", text, in, &to.tensor,
+                          &plan->options, &form->fold));
     mf_net_count(plan, form->fold, 1);
     return MF_OK;
 }
@@ -145,6 +190,8 @@ mf_status mf_net_plan_inputs(mf_net_plan *plan)
     plan->next_form = OWN_FORMS;
     if (!plan->form)
         return MF_ERROR_MEMORY;
+    if (writes_pixels(plan))
+        MF_TRY(number_channels(plan));
     for (int f = 0; f < OWN_FORMS; f++) {
         DLTensor given = mf_tensor(NULL, types[f], 4, NULL);
         given.device.device_type = (DLDeviceType)mf_device_kind(plan->device);
@@ -161,20 +208,23 @@ void mf_net_forget_inputs(mf_net_plan *plan)
     mf_free(plan->form);
     if (plan->upload)
         mf_memory_destroy(plan->device, plan->upload);
+    if (plan->channels)
+        mf_memory_destroy(plan->device, plan->channels);
 }
 
 /* The pictures become the plane of layer -1. */
 static mf_status take_input(mf_net_plan *plan, const DLTensor *given, void *stream)
 {
-    struct view input, to;
+    struct view input, numbers, to;
+    DLTensor in[OPERANDS];
     const mf_plan *fold;
     view_input(&input, plan, given);
     if (mf_device_kind(plan->device) != kDLCPU && mf_tensor_memory(given) == kDLCPU)
         MF_TRY(upload(plan, &input));
     MF_TRY(find_form(plan, &input, &fold));
     MF_TRY(mf_plane_begin(plan, mf_plane(plan, -1), stream));
-    mf_view_plane(&to, plan, mf_plane(plan, -1), 0);
-    return mf_plan_execute_tensors(fold, &input.tensor, &to.tensor, stream);
+    view_picture(plan, &input, &numbers, in, &to);
+    return mf_plan_execute_tensors(fold, in, &to.tensor, stream);
 }
 
 /* ---- the steps ---- */

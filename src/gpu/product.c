@@ -11,8 +11,8 @@ const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES] = {
     {64, 32, 2, 1, 8, 4, 1, 0},   {32, 32, 1, 1, 8, 8, 1, 0},    {192, 64, 4, 2, 5, 1, 3, 0},
     {64, 64, 2, 2, 7, 3, 3, 0},   {128, 32, 4, 1, 6, 3, 3, 0},   {128, 16, 4, 1, 6, 3, 3, 0},
     {32, 64, 1, 2, 8, 4, 3, 0},   {64, 32, 2, 1, 8, 4, 3, 0},    {32, 32, 1, 1, 8, 8, 3, 0},
-    {256, 128, 8, 1, 6, 1, 1, 1}, {128, 256, 8, 1, 6, 1, 1, 1},  {128, 128, 4, 1, 6, 2, 1, 1},
-    {192, 128, 12, 1, 6, 1, 1, 1}, {192, 64, 12, 1, 6, 1, 1, 1}, {128, 64, 4, 1, 6, 3, 1, 1},
+    {256, 128, 8, 1, 8, 1, 1, 1}, {128, 256, 8, 1, 8, 1, 1, 1},  {128, 128, 4, 1, 6, 2, 1, 1},
+    {192, 128, 12, 1, 8, 1, 1, 1}, {192, 64, 12, 1, 8, 1, 1, 1}, {128, 64, 4, 1, 6, 3, 1, 1},
     {256, 16, 4, 1, 5, 4, 1, 0},  {256, 32, 4, 1, 5, 3, 1, 0},
 };
 
@@ -157,6 +157,11 @@ int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_lim
     enum { MOST = 8, CLUSTERS_FROM = 90 };
     return limits->dlpack == 2 && limits->architecture >= CLUSTERS_FROM && parts > 1 &&
            parts <= (products == 1 ? MOST : MOST / 2);
+}
+
+int mf_gpu_products_least_stages(const struct product_tile *tile)
+{
+    return tile->grouped ? 5 : 2;
 }
 
 int mf_gpu_products_stages(const struct product_tile *tile, int64_t blocks, const struct gpu_limits *limits)

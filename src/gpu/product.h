@@ -60,6 +60,8 @@ int mf_gpu_products_threads(const struct product_tile *tile);
 int mf_gpu_products_readers(const struct product_tile *tile);
 /* Whether blocks that have parts of the terms are a cluster, which adds their sums in shared memory. */
 int mf_gpu_products_in_cluster(int64_t parts, int products, const struct gpu_limits *limits);
+/* The fewest stages that the kernels run with. */
+int mf_gpu_products_least_stages(const struct product_tile *tile);
 /* The most stages: a multiprocessor that has one block may have more on its way for it. */
 int mf_gpu_products_stages(const struct product_tile *tile, int64_t blocks, const struct gpu_limits *limits);
 /* Terms of a tile; tiles of all terms. */

@@ -42,7 +42,7 @@ static int stages_of(const struct problem *problem, const struct product *p, con
 {
     const struct product_tile *tile = form->tile;
     const int64_t bytes = (int64_t)(tile->rows + tile->columns) * TILE_TERM_BYTES;
-    return mf_clamp((limits->shared_most - LEFT) / bytes, 2 + tile->grouped,
+    return mf_clamp((limits->shared_most - LEFT) / bytes, mf_gpu_products_least_stages(tile),
                     mf_gpu_products_stages(tile, blocks_of(problem, p, tile) * form->number, limits));
 }
 

@@ -191,7 +191,7 @@ static int fits(const struct problem *problem, const struct product *p, const st
                   (t->wanted == STAYS_WEIGHTS || room_for(tile, t->shared) > 1);
     t->form.stages = (int)steps;
     if (!t->resident) {
-        const int least = 2 + tile->grouped;
+        const int least = mf_gpu_products_least_stages(tile);
         t->before = before_stages(t, 1);
         const int64_t sums_end = sums + (t->inputs ? t->before : 0);
         if (t->wanted == STAYS_WEIGHTS || t->before + least * stage > most || sums_end > most)

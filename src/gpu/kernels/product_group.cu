@@ -4,9 +4,9 @@
  * block's. Before this text multiply_columns is emitted, the instruction for so many columns.
  *
  * It runs while its warps go on. A step of a tile has words of its own, whose registers it reads until the next but one
- * begins: two steps are on their way when warps wait for the next tile. The tile before is done then, so its memory is
- * free, but not this one's: one tile less is brought ahead than stages are there. What copies wrote is shown to the
- * instruction by each thread before the barrier. */
+ * begins: two steps, all of the last tile, are on their way when warps wait for the next ones. So its memory is not free
+ * then: one tile less is brought ahead than stages are there. What copies wrote is shown to the instruction by each
+ * thread before the barrier. */
 #define SHOW_COPIES() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 
 /* Words and sums are as they should be, and are the instruction's now. */

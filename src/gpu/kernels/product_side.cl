@@ -19,12 +19,12 @@ enum {
     F(OWN) = (F(PIECES) + THREADS - 1) / THREADS /* of a thread */
 };
 
-/* Where the piece begins that has this element: bytes from the tile's first. Rows of more than 128 bytes are parts of
- * 128, all terms of one before the next. */
+/* Where the piece begins that has this element: bytes from the tile's first. GROUPED: rows of more than 128
+ * bytes are parts of 128, all terms of one before the next. */
 static inline int F(piece)(int position, int term)
 {
     const int row = ALONG_TERMS ? position : term, piece = ALONG_TERMS ? term / PER : position / PER;
-    const int beside = F(BESIDE) < 8 ? F(BESIDE) : 8;
+    const int beside = F(BESIDE) < 8 || !GROUPED ? F(BESIDE) : 8;
     const int by = ALONG_TERMS         ? row >> 1 & 3
                    : F(BESIDE) >= 8 ? (ITEM == 2 ? row & 7 : (row & 3) << 1)
                    : F(BESIDE) == 4 ? (ITEM == 2 ? row >> 1 & 3 : (row >> 1 & 1) << 1)

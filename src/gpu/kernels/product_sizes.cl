@@ -19,7 +19,8 @@ enum {
     STAGE_BYTES = X_BYTES + COLUMNS * STEP * ITEM,
     PITCH = COLUMNS + 8, /* floats of a row of sums, which lie where the stages were: for the banks */
     GROUPS = COLUMNS / VECTOR,
-    BROUGHT = STAGES - 1 - GROUPED, /* tiles on their way: one is multiplied, and if GROUPED the one before may be */
+    AT_ONCE = GROUPED ? 2 : 1,            /* tiles that are multiplied before the block waits for all of it again */
+    BROUGHT = STAGES - AT_ONCE - GROUPED, /* on their way: if GROUPED the tile before may still be multiplied, too */
     ALL_BYTES = BEFORE_STAGES + STAGES * STAGE_BYTES,
     SUM_BYTES = (POOLS_EARLY ? ROWS / 4 : ROWS) * PITCH * 4,
     SUMS_END = SUMS_AT + SUM_BYTES,

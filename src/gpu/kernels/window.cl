@@ -129,14 +129,21 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
     for (int s = 0; s < BROUGHT; s++)
         bring_tile(T, S, at, tiles, vectors, &b);
     NO_UNROLL
-    for (int t = 0; t < part_terms(S); t += STEP) {
-        AWAIT(BROUGHT - 1);
+    for (int t = 0; t < part_terms(S); t += AT_ONCE * STEP) {
+        AWAIT(BROUGHT - AT_ONCE);
         SHOW_COPIES();
         BARRIER();
-        bring_tile(T, S, at, tiles, vectors, &b);
-        multiply_tile(mma, rows, tiles + stage * STAGE_BYTES, right, sum);
-        rows.offsets += STEP / PER;
-        stage = stage + 1 < STAGES ? stage + 1 : 0;
+        if (!GROUPED)
+            bring_tile(T, S, at, tiles, vectors, &b);
+        UNROLL
+        for (int q = 0; q < AT_ONCE; q++) {
+            if (t + q * STEP < part_terms(S))
+                multiply_tile(mma, rows, tiles + stage * STAGE_BYTES, right, sum);
+            rows.offsets += STEP / PER;
+            stage = stage + 1 < STAGES ? stage + 1 : 0;
+            if (GROUPED) /* it is multiplied meanwhile */
+                bring_tile(T, S, at, tiles, vectors, &b);
+        }
     }
     add_small(sum);
 }
