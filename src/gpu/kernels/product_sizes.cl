@@ -1,6 +1,6 @@
 /* The sizes of kernels/product.cl and window.cl: a tile has 64 bytes of terms, and a warp's part of it is multiplied in
- * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles; RESIDENT: tiles stay
- * there, and sums have memory of their own. */
+ * 32 of them at a time. X_STAGED: rows of x come in tiles; BEFORE_STAGES: bytes of shared memory before all tiles;
+ * RESIDENT: tiles stay there, and sums have memory of their own. */
 #ifndef SUMS_AT
 #define SUMS_AT 0 /* bytes of shared memory before sums that lie where stages were */
 #endif
