@@ -2,7 +2,8 @@
  * but what a block's positions need of the operand with windows is read once. By name:
  * "window:STAYS:FORM:ROWS:COLUMNS:ACROSS:PARTS", a form as of solver product, then a block's rows x columns, the
  * positions across of a tile, and parts of the terms, by channels; 0: its choice. STAYS: what is in shared memory for
- * all of a block's tiles (Tandon and Kim, "CS492 Project 3", 2020, section 2.3.1, call it weight- and input-stationary),
+ * all of a block's tiles (Tandon and Kim, "CS492 Project 3", 2020, section 2.3.1, call it weight- and input-
+ * stationary),
  *
  *   weights  all of the other operand: a block goes on from tile to tile of positions
  *   inputs   what a tile of positions reads: the block goes over all columns
