@@ -58,7 +58,10 @@ struct plan {
 
 /* ---- numbers ---- */
 
-enum { POPC_WORDS = 16 /* of a query that are in registers at once */ };
+enum {
+    POPC_WORDS = 16,      /* of a query that are in registers at once */
+    ALL_IN_REGISTERS = 48 /* words of a row: four tiles of queries are, on every architecture */
+};
 
 static int bits_of(int64_t n)
 {
@@ -113,7 +116,10 @@ static mf_status choose_numbers(struct plan *plan)
     const struct match *m = plan->m;
     const char *form = m->solver ? strchr(m->solver, ':') : NULL;
     int asked[4] = {0};
-    plan->m_tiles = 4; /* fewer would read train more often; measured on an H200 for 512, 1024 and 2048 bits */
+    const int architecture = MF_GPU_LIMITS(m->device->gpu)->architecture;
+    /* fewer would read train more often; measured on an H200 for 512, 1024 and 2048 bits, whose queries just stay in
+     * registers there, and do not on others */
+    plan->m_tiles = m->words > ALL_IN_REGISTERS && architecture && architecture != 90 ? 2 : 4;
     plan->n_tiles = m->words <= 16 ? 1 : 2;
     plan->held = m->words <= 16 ? 4 : 2;
     if (!form)

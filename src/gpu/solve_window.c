@@ -249,6 +249,13 @@ static int64_t least_across(int64_t size, int64_t even)
     return size < 8 * even ? over(size, even) * even : 8 * even;
 }
 
+/* Each has two rows where they are pooled, and not more than there are. */
+static int64_t most_across(int64_t size, int64_t even, int64_t rows)
+{
+    const int64_t all = over(size, even) * even;
+    return rows / even < all ? rows / even : all;
+}
+
 /* Whether a tile is what was asked for; without that, one with few warps is not worth a look, nor one with few columns
  * of many, unless nothing wider may fit. */
 static int is_in_question(const struct product_tile *tile, const struct product *p, const struct window_tile *asked)
@@ -297,11 +304,9 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
         if (!is_in_question(t.form.tile, p, &given) || given.wanted == (t.inputs ? STAYS_WEIGHTS : STAYS_INPUTS) ||
             (t.inputs && (asked > 1 || (given.wanted == STAYS_ANY && p->columns <= t.form.tile->columns))))
             continue;
-        const int64_t given_across = given.form.number;
-        for (t.across = given_across ? given_across : least_across(size[w->across], even);
-             t.across % even == 0 && t.across <= (given_across ? given_across : t.form.tile->rows / even) &&
-             t.across < size[w->across] + even;
-             t.across += even)
+        const int64_t all = most_across(size[w->across], even, t.form.tile->rows), across = given.form.number;
+        for (t.across = across ? across : least_across(size[w->across], even);
+             t.across <= (across && across < all ? across : all) && t.across % even == 0; t.across += even)
             for (t.parts = asked ? asked : 1; t.parts <= (asked ? asked : t.inputs ? 1 : MOST_TRIED); t.parts *= 2) {
                 if (!may_try(plan, p, w, asked, &t))
                     continue;
@@ -445,9 +450,31 @@ static const char *read_stays(const char *form, enum stays *stays)
     return form;
 }
 
-static mf_status fail_without_room(const struct mf_plan *plan, const struct product *p, const struct window_tile *asked)
+/* Of numbers that no tile has; MF_OK where there is some with these. */
+static mf_status check_numbers(const struct mf_plan *plan, const struct product *p, const struct windows *w,
+                               const struct window_tile *asked)
+{
+    enum { MOST_ROWS = 256 };
+    const int64_t size = plan->problem.memory.size[w->across], even = plan->pool[0] ? 2 : 1;
+    const int64_t rows = asked->form.tile ? asked->form.tile->rows : MOST_ROWS, across = asked->form.number;
+    const int64_t least = even, most = most_across(size, even, rows);
+    if (across && (across > most || across % even))
+        return mf_fail(MF_ERROR_UNSUPPORTED,
+                       "%lld positions beside each other in a block were asked for, and here there are %lld to %lld%s",
+                       (long long)across, (long long)least, (long long)most, even == 2 ? ", an even number" : "");
+    if (asked->form.parts && !has_parts(p, w, asked->form.parts))
+        return mf_fail(MF_ERROR_UNSUPPORTED,
+                       "%lld parts of the channels were asked for, and %lld channels are not so many times %lld, or "
+                       "not beside each other for all terms",
+                       (long long)asked->form.parts, (long long)w->position, (long long)mf_gpu_products_step(p));
+    return MF_OK;
+}
+
+static mf_status fail_without_tile(const struct mf_plan *plan, const struct product *p, const struct windows *w,
+                                   const struct window_tile *asked)
 {
     enum { LEAST_COLUMNS = 16 };
+    MF_TRY(check_numbers(plan, p, w, asked));
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     const long long room = limits->shared_most, columns = asked->form.tile ? asked->form.tile->columns : LEAST_COLUMNS;
     if (asked->wanted != STAYS_WEIGHTS)
@@ -486,7 +513,7 @@ static mf_status make(struct mf_plan *plan)
     if (t.form.tile && plan->pool[0] && !asked.form.tile && !asked.wanted && !pooling_pays(plan, &product, &t, cost))
         return mf_fail(MF_ERROR_UNSUPPORTED, "solver product and a pool are faster");
     if (!t.form.tile)
-        return fail_without_room(plan, &product, &asked);
+        return fail_without_tile(plan, &product, &w, &asked);
     plan->form = NULL;
     if (plan->pool[0])
         pool_output(plan, &w);
