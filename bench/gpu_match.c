@@ -145,9 +145,9 @@ static void tune_one(const struct sides *s, const char *solver, const int32_t *e
 
 static void tune(const struct sides *s)
 {
-    static const char *const kernels[] = {"4:4:1", "3:4:1", "5:4:1", "3:4:2", "2:4:2", "5:2:1", "6:2:1", "4:2:2",
-                                          "5:2:2", "3:2:4", "2:8:1", "4:1:1", "4:2:1", "3:2:1", "2:2:1", "2:4:1",
-                                          "1:4:1", "4:4:1", "5:4:1", "3:4:2", "4:2:2"};
+    static const char *const kernels[] = {"4:4:1", "3:4:1", "5:4:1", "3:4:2", "2:4:2", "5:2:1", "6:2:1",
+                                          "4:2:2", "5:2:2", "3:2:4", "2:8:1", "4:1:1", "4:2:1", "3:2:1",
+                                          "2:2:1", "2:4:1", "1:4:1", "4:4:1", "5:4:1", "3:4:2", "4:2:2"};
     enum { KERNELS = sizeof kernels / sizeof *kernels, WITH_SPLITS = 4 };
     static const int splits[] = {1, 2, 3, 4, 6, 8, 10, 13, 16, 20, 26, 32};
     char solver[40];

@@ -125,8 +125,8 @@ int mf_net_threads(const mf_net_plan *plan);
 
 /* ---- numbers.c: weights and what else a layer has ---- */
 
-/* How a plan has a convolution's weights: [groups][panels][size][size][channels][panel], or, by_filter, the panel before
- * the size. */
+/* How a plan has a convolution's weights: [groups][panels][size][size][channels][panel], or, by_filter, the panel
+ * before the size. */
 struct weight_shape {
     int64_t panels, panel, channels;
     mf_type type;

@@ -6,14 +6,14 @@
 #include "texts.h"
 
 const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES] = {
-    {128, 128, 2, 2, 4, 2, 1, 0}, {192, 64, 4, 2, 6, 2, 1, 0},   {64, 64, 2, 2, 7, 4, 1, 0},
-    {128, 32, 4, 1, 6, 4, 1, 0},  {128, 16, 4, 1, 6, 4, 1, 0},   {32, 64, 1, 2, 8, 4, 1, 0},
-    {64, 32, 2, 1, 8, 4, 1, 0},   {32, 32, 1, 1, 8, 8, 1, 0},    {192, 64, 4, 2, 5, 1, 3, 0},
-    {64, 64, 2, 2, 7, 3, 3, 0},   {128, 32, 4, 1, 6, 3, 3, 0},   {128, 16, 4, 1, 6, 3, 3, 0},
-    {32, 64, 1, 2, 8, 4, 3, 0},   {64, 32, 2, 1, 8, 4, 3, 0},    {32, 32, 1, 1, 8, 8, 3, 0},
-    {256, 128, 8, 1, 6, 1, 1, 1}, {128, 256, 8, 1, 6, 1, 1, 1},  {128, 128, 4, 1, 6, 2, 1, 1},
+    {128, 128, 2, 2, 4, 2, 1, 0},  {192, 64, 4, 2, 6, 2, 1, 0},  {64, 64, 2, 2, 7, 4, 1, 0},
+    {128, 32, 4, 1, 6, 4, 1, 0},   {128, 16, 4, 1, 6, 4, 1, 0},  {32, 64, 1, 2, 8, 4, 1, 0},
+    {64, 32, 2, 1, 8, 4, 1, 0},    {32, 32, 1, 1, 8, 8, 1, 0},   {192, 64, 4, 2, 5, 1, 3, 0},
+    {64, 64, 2, 2, 7, 3, 3, 0},    {128, 32, 4, 1, 6, 3, 3, 0},  {128, 16, 4, 1, 6, 3, 3, 0},
+    {32, 64, 1, 2, 8, 4, 3, 0},    {64, 32, 2, 1, 8, 4, 3, 0},   {32, 32, 1, 1, 8, 8, 3, 0},
+    {256, 128, 8, 1, 6, 1, 1, 1},  {128, 256, 8, 1, 6, 1, 1, 1}, {128, 128, 4, 1, 6, 2, 1, 1},
     {192, 128, 12, 1, 6, 1, 1, 1}, {192, 64, 12, 1, 6, 1, 1, 1}, {128, 64, 4, 1, 6, 3, 1, 1},
-    {256, 16, 4, 1, 5, 4, 1, 0},  {256, 32, 4, 1, 5, 3, 1, 0},
+    {256, 16, 4, 1, 5, 4, 1, 0},   {256, 32, 4, 1, 5, 3, 1, 0},
 };
 
 static const struct product_type types[] = {
@@ -238,12 +238,13 @@ void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, 
                 "#define CLUSTER %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define ROUNDS %d\n"
                 "#define IN_TREE 0\n#define EVEN_STEPS %d\n#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
                 "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
-                "#define GROUPED %d\n#define Y_ALONG_TERMS %d\n#define MMA_NAME \"%s\"\n#define MMA_SUM(x) \"+f\"(x)\n#define LOAD(x) %s\n"
+                "#define GROUPED %d\n#define Y_ALONG_TERMS %d\n#define MMA_NAME \"%s\"\n#define MMA_SUM(x) "
+                "\"+f\"(x)\n#define LOAD(x) %s\n"
                 "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
                 tile->rows, tile->columns, tile->down, tile->right, form->cluster, form->stages, item, form->products,
                 form->rounds, has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p),
-                last_column_loop(p), x, y, x, y, form->grouped && tile->grouped, p->contraction.along_terms[COLUMN_FACTOR],
-                p->type->instruction, p->type->emulated, 8 * item);
+                last_column_loop(p), x, y, x, y, form->grouped && tile->grouped,
+                p->contraction.along_terms[COLUMN_FACTOR], p->type->instruction, p->type->emulated, 8 * item);
     mf_emit_loops(&p->contraction.loops, &choice->functions);
     mf_text_append(&choice->functions, mf_text_terms_cl);
     mf_text_append(&choice->functions, is_cuda ? mf_text_tensor_mma_cu : mf_text_tensor_mma_cl);
@@ -265,10 +266,14 @@ static void write_group_instruction(const struct product *p, int columns, struct
     for (int i = 0; i < sums; i++)
         mf_text_add(to, "%s%%%d", i ? "," : "", i);
     mf_text_add(to, "}, {%%%d,%%%d,%%%d,%%%d}, %%%d, add, 1, 1%s;}\"\n        : ", sums, sums + 1, sums + 2, sums + 3,
-                sums + 4, !halves ? "" : p->contraction.along_terms[COLUMN_FACTOR] ? ", 0" : ", 1");
+                sums + 4,
+                !halves                                     ? ""
+                : p->contraction.along_terms[COLUMN_FACTOR] ? ", 0"
+                                                            : ", 1");
     for (int i = 0; i < sums; i++)
         mf_text_add(to, "%s\"+f\"(c[%d][%d])", i ? ", " : "", i / 4, i % 4);
-    mf_text_append(to, "\n        : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2]), \"r\"(x[3]), \"l\"(columns) : \"memory\");\n}\n");
+    mf_text_append(
+        to, "\n        : \"r\"(x[0]), \"r\"(x[1]), \"r\"(x[2]), \"r\"(x[3]), \"l\"(columns) : \"memory\");\n}\n");
 }
 
 void mf_gpu_products_multiply(const struct product *p, const struct product_form *form, struct gpu_choice *choice)

@@ -15,16 +15,16 @@ enum {
 };
 
 /* A block's outputs and warps; stages of shared memory; blocks that a multiprocessor is to have room for; with how many
- * products of factors; whether four warps multiply together (kernels/product_group.cu). A warp that has 64 x 64 outputs reads shared memory as fast as it multiplies; three products
- * need less of it, and more registers. */
+ * products of factors; whether four warps multiply together (kernels/product_group.cu). A warp that has 64 x 64 outputs
+ * reads shared memory as fast as it multiplies; three products need less of it, and more registers. */
 struct product_tile {
     int rows, columns, down, right, stages, beside, products, grouped;
 };
 enum { PRODUCT_TILES = 23 };
 extern const struct product_tile mf_gpu_products_tiles[PRODUCT_TILES];
 
-/* An element type: the instruction's shape and types, those of the one for four warps, and how a word's element becomes a
- * float where it is emulated. */
+/* An element type: the instruction's shape and types, those of the one for four warps, and how a word's element becomes
+ * a float where it is emulated. */
 struct product_type {
     enum dtype type;
     const char *instruction, *grouped, *emulated;
@@ -45,7 +45,7 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product);
 struct product_form {
     int products, stages, cluster;
     int grouped; /* as of tiles: the device has that for these types */
-    int rounds; /* f32 to 11 bits; else it comes so */
+    int rounds;  /* f32 to 11 bits; else it comes so */
     const struct product_tile *tile;
     int64_t number, parts;
 };

@@ -88,8 +88,8 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const struct product_rates *rates = tile->grouped ? &grouped : tile->products == 1 ? &single : &triple;
     const int many_warps = tile->down * tile->right > 4 && p->type->type == DT_f32 && tile->products == 1;
     const double memory_bytes = 4000, latency = tile->grouped ? rates->latency - tile->columns * 0.5
-                                                  : many_warps  ? rates->latency / 2
-                                                                : rates->latency;
+                                                : many_warps  ? rates->latency / 2
+                                                              : rates->latency;
     const double used = used_part(rates, tile, parts, limits) * limits->multiprocessors;
     const int64_t blocks = blocks_of(problem, p, tile) * parts;
     const double steps = (double)((mf_gpu_products_steps(problem, p) + parts - 1) / parts);

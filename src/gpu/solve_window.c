@@ -1,8 +1,9 @@
 /* Solver "window" of a GPU: convolutions as sums of products on tensor cores (kernels/window.cl), like solver product,
  * but what a block's positions need of the operand with windows is read once. By name:
- * "window:STAYS:FORM:ROWS:COLUMNS:ACROSS:PARTS", a form as of solver product, then a block's rows x columns, the positions
- * across of a tile, and parts of the terms, by channels; 0: its choice. STAYS: what is in shared memory for all of a block's tiles (Tandon and Kim, "CS492
- * Project 3", 2020, section 2.3.1, call it weight- and input-stationary),
+ * "window:STAYS:FORM:ROWS:COLUMNS:ACROSS:PARTS", a form as of solver product, then a block's rows x columns,
+ * the positions across of a tile, and parts of the terms, by channels; 0: its choice. STAYS: what is in shared memory
+ * for all of a block's tiles (Tandon and Kim, "CS492 Project 3", 2020, section 2.3.1, call it weight- and
+ * input-stationary),
  *
  *   weights  all of the other operand: a block goes on from tile to tile of positions
  *   inputs   what a tile of positions reads: the block goes over all columns
@@ -33,7 +34,7 @@ struct window_tile {
     enum stays wanted;
     int64_t parts, down, across, span_bytes, offset_bytes, before, shared; /* before: the stages */
     int64_t position_pieces, last_pieces;                                  /* in a span: to the next one; of the last */
-    int pools_early;    /* a thread has what is pooled */
+    int pools_early;                                                       /* a thread has what is pooled */
     int resident, room; /* all of the other operand stays there; blocks that a multiprocessor has room for */
     int inputs;         /* the block has all columns */
 };
@@ -180,7 +181,8 @@ static int fits(const struct problem *problem, const struct product *p, const st
     set_pieces(p, w, t);
     const int64_t span = (t->across - 1) * t->position_pieces + t->last_pieces;
     const int64_t stage = (int64_t)tile->columns * TILE_TERM_BYTES, most = limits->shared_most - LEFT;
-    const int64_t steps = mf_gpu_products_steps(problem, p) / t->parts, sums = mf_gpu_products_sums(tile) / (t->pools_early ? 4 : 1);
+    const int64_t steps = mf_gpu_products_steps(problem, p) / t->parts,
+                  sums = mf_gpu_products_sums(tile) / (t->pools_early ? 4 : 1);
     if (span > most || spans > most)
         return 0;
     t->span_bytes = (over(spans * span, 8) * 8 + 8) * PIECE_BYTES;
@@ -196,9 +198,8 @@ static int fits(const struct problem *problem, const struct product *p, const st
         const int64_t sums_end = sums + (t->inputs ? t->before : 0);
         if (t->wanted == STAYS_WEIGHTS || t->before + least * stage > most || sums_end > most)
             return 0;
-        t->form.stages =
-            mf_clamp((most - t->before) / stage, least,
-                     mf_gpu_products_stages(tile, blocks_of(problem, p, w, t) * t->parts, limits));
+        t->form.stages = mf_clamp((most - t->before) / stage, least,
+                                  mf_gpu_products_stages(tile, blocks_of(problem, p, w, t) * t->parts, limits));
         t->shared = t->before + t->form.stages * stage > sums_end ? t->before + t->form.stages * stage : sums_end;
     }
     t->room = room_for(tile, t->shared);
@@ -220,14 +221,16 @@ static double cost_of(const struct problem *problem, const struct product *p, co
     const double used = t->parts == 1 ? 1 : t->parts <= 4 ? 0.905 : 0.78; /* clusters leave gaps */
     const int64_t blocks = blocks_of(problem, p, w, t) * t->parts,
                   room = (int64_t)((double)(t->room * (int64_t)multiprocessors) * used);
-    const double steps = (double)mf_gpu_products_steps(problem, p) / (double)t->parts, waves = (double)over(blocks, room);
+    const double steps = (double)mf_gpu_products_steps(problem, p) / (double)t->parts,
+                 waves = (double)over(blocks, room);
     const double begin = 4575 + (t->resident ? (double)tile->columns * TILE_TERM_BYTES * steps / copies : 0);
     const double again = 700,
                  tiles = t->inputs ? (double)over(p->columns, tile->columns) : 1; /* of a block's columns */
     const double copied = (t->resident ? 0 : tile->columns * TILE_TERM_BYTES) + (double)t->span_bytes / steps / tiles;
     const double multiply = (double)tile->rows * tile->columns * TILE_TERM_BYTES / 2 * tile->products / products;
     const double read =
-        (TILE_TERM_BYTES * (tile->rows * tile->right + tile->columns * mf_gpu_products_readers(tile)) + copied) / shared_bytes;
+        (TILE_TERM_BYTES * (tile->rows * tile->right + tile->columns * mf_gpu_products_readers(tile)) + copied) /
+        shared_bytes;
     const double step = fmax(multiply, fmax(read, copied * multiprocessors / cache_bytes));
     const double issue = around * mf_gpu_products_threads(tile) / 128;
     const double joining = t->parts == 1 ? 0 : (double)blocks * tile->rows * tile->columns * 4 / cluster_bytes;
@@ -251,8 +254,8 @@ static int64_t most_across(int64_t size, int64_t even, int64_t rows)
     return rows / even < all ? rows / even : all;
 }
 
-/* Whether a tile is what was asked for; without that, one with few warps is not worth a look, nor a crowded one, nor one
- * with few columns of many, unless nothing wider may fit. */
+/* Whether a tile is what was asked for; without that, one with few warps is not worth a look, nor a crowded one, nor
+ * one with few columns of many, unless nothing wider may fit. */
 static int is_in_question(const struct product_tile *tile, const struct product *p, const struct window_tile *asked)
 {
     enum { FEW_WARPS = 4, FEW_COLUMNS = 16 };
@@ -300,8 +303,7 @@ static double choose_tile(const struct mf_plan *plan, const struct product *p, c
             continue;
         for (t.across = least_across(size[w->across], even);
              t.across <= most_across(size[w->across], even, t.form.tile->rows); t.across += even)
-            for (t.parts = asked ? asked : 1; t.parts <= (asked ? asked : t.inputs ? 1 : MOST_TRIED);
-                 t.parts *= 2) {
+            for (t.parts = asked ? asked : 1; t.parts <= (asked ? asked : t.inputs ? 1 : MOST_TRIED); t.parts *= 2) {
                 if ((given.form.number && t.across != given.form.number) || !may_try(plan, p, w, asked, &t))
                     continue;
                 const double cost = cost_of(problem, p, w, &t, limits->multiprocessors);
@@ -348,18 +350,19 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
         while ((int64_t)1 << shift < apart)
             shift++;
     }
-    mf_text_add(
-        &choice->macros,
-        "#define PARTED %d\n#define PARTS %d\n#define CHANNELS %d\n#define PART_CHANNELS %d\n#define X_STAGED 0\n#define RESIDENT %d\n#define BEFORE_STAGES %lld\n#define TILE_DOWN %d\n"
-        "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
-        "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
-        "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
-        "#define POOLS_EARLY %d\n#define ELEMENTS_X in%d\n#define INPUTS_STAY %d\n#define SUMS_AT %lld\n",
-        t->parts > 1 && t->form.cluster == 1, (int)t->parts, (int)w->position,
-        t->parts > 1 ? (int)(w->position / t->parts) : 0, t->resident, (long long)t->before, (int)t->down, (int)t->across,
-        (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)t->position_pieces, (int)t->last_pieces,
-        (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across, w->taps, plan->pool[0] ? 2 : 1,
-        t->pools_early, slots.of[p->operand[0]], t->inputs, t->inputs ? (long long)t->before : 0);
+    mf_text_add(&choice->macros,
+                "#define PARTED %d\n#define PARTS %d\n#define CHANNELS %d\n#define PART_CHANNELS %d\n#define X_STAGED "
+                "0\n#define RESIDENT %d\n#define BEFORE_STAGES %lld\n#define TILE_DOWN %d\n"
+                "#define TILE_ACROSS %d\n#define ROW_STEP %d\n#define TAPS %d\n#define POSITION_PIECES %d\n"
+                "#define LAST_PIECES %d\n#define TERM_PIECES %d\n#define EXCHANGE_SHIFT %d\n#define EXCHANGE_MASK %d\n"
+                "#define LOOP_DOWN %d\n#define LOOP_ACROSS %d\n#define LOOP_TAPS %d\n#define POOL %d\n"
+                "#define POOLS_EARLY %d\n#define ELEMENTS_X in%d\n#define INPUTS_STAY %d\n#define SUMS_AT %lld\n",
+                t->parts > 1 && t->form.cluster == 1, (int)t->parts, (int)w->position,
+                t->parts > 1 ? (int)(w->position / t->parts) : 0, t->resident, (long long)t->before, (int)t->down,
+                (int)t->across, (int)w->row_step, (int)plan->problem.memory.size[w->taps], (int)t->position_pieces,
+                (int)t->last_pieces, (int)(t->offset_bytes / (int64_t)sizeof(int)), shift, mask, w->down, w->across,
+                w->taps, plan->pool[0] ? 2 : 1, t->pools_early, slots.of[p->operand[0]], t->inputs,
+                t->inputs ? (long long)t->before : 0);
     mf_gpu_products_texts(plan, p, &t->form, 1, choice);
     mf_text_append(&choice->functions, mf_text_window_rows_cl);
     mf_gpu_products_multiply(p, &t->form, choice);
