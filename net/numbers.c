@@ -3,8 +3,8 @@
  *
  * A GPU's kernels read matrices, terms x filters, from memory in pieces of 16 bytes: there a group's filters are one
  * panel, and channels are as many as such a piece begins. Instructions that four warps execute together read tf32 along
- * the terms only: for them a filter's terms lie beside each other. Filters and channels that are no layer's have weights
- * of zero. */
+ * the terms only: for them a filter's terms lie beside each other. Filters and channels that are no layer's have
+ * weights of zero. */
 #include "../src/gpu/launch.h"
 #include "../src/vocab/convert.h"
 #include "plan.h"

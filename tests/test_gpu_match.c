@@ -195,7 +195,7 @@ static void compile(mf_device *device, int words, int k, const char *solver, int
     const mf_match_options options = {.tests = columns ? MF_MATCH_CROSS_CHECK : 0, .solver = solver};
     struct gpu_usage usage = {0};
     const mf_status status = mf_match_compile(device, &in, &out, &options, &usage);
-    /* more is what compiling again after spills gives, as popc does for sm_100; tensor takes what two blocks leave it */
+    /* more is what compiling again after spills gives, as popc for sm_100; tensor takes what two blocks leave it */
     const int all = !strncmp(solver, "tensor", 6) || strstr(mf_device_describe(device), "sm_100"),
               most = all ? 255 : 192;
     CHECK_MSG(status == MF_OK && usage.registers > 0 && usage.registers <= most && usage.spilled == 0,

@@ -266,6 +266,28 @@ static mf_status plan(mf_device *there, const char *solver, const char *type, in
     return plan_channels(there, solver, type, side, 64, text, size);
 }
 
+/* Filters that are no whole pieces are read one by one, for which there have to be registers. */
+static void check_gathered(mf_device *there)
+{
+    static const int64_t cases[][4] = {{4, 104, 32, 125}, {16, 52, 64, 255}}; /* pictures, side, channels, filters */
+    static const char *const forms[] = {"window", "window:inputs"};
+    for (int k = 0; k < 4; k++) {
+        const int64_t *size = cases[k / 2], n = size[0], side = size[1], c = size[2], p = size[3];
+        const int64_t a[] = {n, side + 2, side + 2, c}, b[] = {3, 3, c, p}, o[] = {n, side, side, p};
+        const mf_options options = {.solver = forms[k % 2]};
+        DLTensor in[2] = {mf_tensor(NULL, MF_F16, 4, a), mf_tensor(NULL, MF_F16, 4, b)},
+                 out = mf_tensor(NULL, MF_F16, 4, o);
+        mf_plan *made = NULL;
+        in[0].device.device_type = in[1].device.device_type = out.device.device_type =
+            (DLDeviceType)mf_device_kind(there);
+        if (CHECK_MSG(mf_plan_create(there, conv, "leaky(sum(a*b))", in, &out, &options, &made) == MF_OK, "%s",
+                      mf_error()))
+            CHECK_MSG(strstr(mf_plan_describe(made), " 0 spilled"), "%s spills:\n%s", options.solver,
+                      mf_plan_describe(made));
+        mf_plan_destroy(made);
+    }
+}
+
 /* What stays, where it fits: the solver's choice, and what is asked for. */
 static void check_stays(mf_device *there)
 {
@@ -328,6 +350,7 @@ static void check_compiled(int architecture)
     for (int64_t side = 16; architecture == 90 && side <= 64; side += 48)
         if (CHECK_MSG(plan(there, NULL, "f16", side, text, sizeof text) == MF_OK, "%s", text))
             CHECK_MSG(strstr(text, side == 64 ? "solver window" : "solver product"), "side %d: %s", (int)side, text);
+    check_gathered(there);
     if (architecture == 90)
         check_stays(there);
     gpu_test_keep_compiled(0);

@@ -141,6 +141,13 @@ int mf_gpu_products_read_form(const char *text, const struct product *product, s
     return known && (form->tile || !number[0]);
 }
 
+int mf_gpu_products_is_crowded(const struct product *product, const struct product_tile *tile)
+{
+    enum { MANY = 64 };
+    return !(product->vectors[0] && product->vectors[1]) &&
+           tile->rows * tile->columns / mf_gpu_products_threads(tile) > MANY;
+}
+
 int mf_gpu_products_threads(const struct product_tile *tile)
 {
     return tile->down * tile->right * GPU_WARP;

@@ -55,6 +55,9 @@ int mf_gpu_products_read_form(const char *text, const struct product *product, s
 /* Whether the form's tile may be this one: where two have the same rows and columns, the better one. */
 int mf_gpu_products_may_be(const struct product_form *form, const struct product_tile *tile);
 
+/* Whether a thread has outputs for all its registers, and needs some to read elements one by one. */
+int mf_gpu_products_is_crowded(const struct product *product, const struct product_tile *tile);
+
 int mf_gpu_products_threads(const struct product_tile *tile);
 /* Warps, or groups of them, that read each column of a tile. */
 int mf_gpu_products_readers(const struct product_tile *tile);

@@ -112,13 +112,12 @@ static double cost_of(const struct problem *problem, const struct product *p, co
                 : rates->in_workspace + sums);
 }
 
-/* Whether a tile is not worth a look: a thread has outputs for all its registers, and needs some to read elements one
- * by one; or two of these lie beside each other where a wide one reads less (which the costs above do not see). */
+/* Whether a tile is not worth a look: it is crowded; or two of these lie beside each other where a wide one reads less
+ * (which the costs above do not see). */
 static int is_out_of_question(const struct product *p, const struct product_tile *tile)
 {
-    enum { MANY = 64, WIDE = 64 };
-    return (!(p->vectors[0] && p->vectors[1]) && tile->rows * tile->columns / mf_gpu_products_threads(tile) > MANY) ||
-           (tile->columns < WIDE && p->columns >= 2 * tile->columns);
+    enum { WIDE = 64 };
+    return mf_gpu_products_is_crowded(p, tile) || (tile->columns < WIDE && p->columns >= 2 * tile->columns);
 }
 
 /* The tile and parts that cost least, of those that are given; returns what they cost. */
@@ -163,8 +162,8 @@ static mf_status read_form(const char *text, const struct product *product, stru
         return MF_OK;
     return mf_fail(MF_ERROR_ARGUMENT,
                    "solver product has no form \"%.40s\" for %s; a form is full, or tf32 or rounded for f32, then "
-                   "perhaps :ROWS:COLUMNS:PARTS, of blocks that are 128 x 128 (not full f32), 192, 64 or "
-                   "32 x 64, 128, 64 or 32 x 32, or 128 x 16%s, and at most %d parts",
+                   "perhaps :ROWS:COLUMNS:PARTS, of blocks that are 192, 64 or 32 x 64, 128, 64 or 32 x 32, "
+                   "128 x 16, or if not full f32 128 x 128 or 256 x 32 or 16%s, and at most %d parts",
                    text ? text : "", mf_dtypes[product->type->type].name,
                    form->grouped ? ", or 128 x 256, 256 or 192 x 128, or 128 x 64" : "", MOST_PARTS);
 }

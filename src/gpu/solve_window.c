@@ -256,14 +256,15 @@ static int64_t most_across(int64_t size, int64_t even, int64_t rows)
     return rows / even < all ? rows / even : all;
 }
 
-/* Whether a tile is what was asked for; without that, one with few warps is not worth a look, nor one with few columns
- * of many, unless nothing wider may fit. */
+/* Whether a tile is what was asked for; without that, one with few warps is not worth a look, nor a crowded one, nor
+ * one with few columns of many, unless nothing wider may fit. */
 static int is_in_question(const struct product_tile *tile, const struct product *p, const struct window_tile *asked)
 {
     enum { FEW_WARPS = 4, FEW_COLUMNS = 16 };
     if (asked->form.tile)
         return tile == asked->form.tile;
     return mf_gpu_products_may_be(&asked->form, tile) && tile->down * tile->right >= FEW_WARPS &&
+           !mf_gpu_products_is_crowded(p, tile) &&
            (tile->columns > FEW_COLUMNS || p->columns <= FEW_COLUMNS || asked->wanted == STAYS_WEIGHTS);
 }
 
