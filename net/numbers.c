@@ -52,8 +52,29 @@ static float rounded(float value)
     return value;
 }
 
-/* The network's weights [group][panel][tap][channel][filter] in the plan's shape; `to` is zero. */
-static void lay_weights(const struct layer *l, int64_t channels, const struct weight_shape *shape, int rounds, void *to)
+static float in_type(float value, mf_type type)
+{
+    return type == MF_F16 ? mf_f16_to_f32(mf_f32_to_f16(value)) : rounded(value);
+}
+
+/* A weight in fewer bits. What rounding took from the channel's weight before, *left, is added first: pixels beside each
+ * other are alike, so a filter's errors mostly cancel (error diffusion; Floyd and Steinberg, An adaptive algorithm for
+ * spatial greyscale, 1976). Each weight is off by half a unit of its own last place and half a one of its neighbour's. */
+static float shortened(float weight, mf_type type, float *left)
+{
+    float wanted = weight + *left, stored = in_type(wanted, type);
+    if (!isfinite(stored)) { /* perhaps what was added is why */
+        wanted = weight;
+        stored = in_type(weight, type);
+    }
+    *left = isfinite(stored) ? wanted - stored : 0;
+    return stored;
+}
+
+/* The network's weights [group][panel][tap][channel][filter] in the plan's shape; `to` is zero. left: room for a number
+ * of each channel, or null: they are stored as they are. */
+static void lay_weights(const struct layer *l, int64_t channels, const struct weight_shape *shape, float *left,
+                        void *to)
 {
     const int64_t taps = l->size * l->size, filters = l->c / l->groups, terms = taps * shape->channels;
     for (int64_t f = 0; f < l->c; f++) {
@@ -62,12 +83,14 @@ static void lay_weights(const struct layer *l, int64_t channels, const struct we
         const float *from = l->weights + panel * taps * channels * l->panel + in_group % l->panel;
         const int64_t place = group * shape->panels + in_group / shape->panel;
         const int64_t panel_at = place * terms * shape->panel, column = in_group % shape->panel;
+        for (int64_t c = 0; left && c < channels; c++)
+            left[c] = 0;
         for (int64_t t = 0; t < taps; t++)
             for (int64_t c = 0; c < channels; c++) {
                 const float weight = from[(t * channels + c) * l->panel];
                 const int64_t term = t * shape->channels + c;
                 store(to, panel_at + (shape->by_filter ? column * terms + term : term * shape->panel + column),
-                      rounds ? rounded(weight) : weight, shape->type);
+                      left ? shortened(weight, shape->type, &left[c]) : weight, shape->type);
             }
     }
 }
@@ -85,13 +108,17 @@ static mf_status copy_weights(mf_net_plan *plan, int layer, void **there)
 {
     const struct layer *l = &plan->net->layer[layer];
     const struct weight_shape shape = mf_weight_shape(plan, layer);
-    const int64_t bytes = mf_weight_bytes(plan, layer);
+    const int64_t bytes = mf_weight_bytes(plan, layer), channels = mf_plane(plan, l->source[0])->c / l->groups;
+    const int shortens = plan->rounds || shape.type == MF_F16;
     MF_TRY(mf_net_memory(plan, bytes, there));
     void *weights = mf_calloc((size_t)bytes);
-    if (!weights)
-        return MF_ERROR_MEMORY;
-    lay_weights(l, mf_plane(plan, l->source[0])->c / l->groups, &shape, plan->rounds, weights);
-    mf_status status = mf_memory_write(plan->device, *there, 0, weights, bytes);
+    float *left = shortens ? mf_calloc((size_t)channels * sizeof *left) : NULL;
+    mf_status status = weights && (left || !shortens) ? MF_OK : MF_ERROR_MEMORY;
+    if (status == MF_OK) {
+        lay_weights(l, channels, &shape, left, weights);
+        status = mf_memory_write(plan->device, *there, 0, weights, bytes);
+    }
+    mf_free(left);
     mf_free(weights);
     return status;
 }

@@ -163,6 +163,43 @@ static void check_solver(const mf_net *unfused, mf_device *device, const char *s
     check_precision(unfused, device, options, 1e-5, solver);
 }
 
+/* What a convolution of one filter has in the middle, of pixels that are all 1; NaN: something failed. */
+static float sum_of_weights(mf_device *device, mf_net_precision precision, const float weight[9])
+{
+    static const char cfg[] = "[net]\nwidth=4\nheight=4\nchannels=1\n"
+                              "[convolutional]\nfilters=1\nsize=3\nstride=1\npad=1\nactivation=linear\n";
+    static const int64_t shape[3] = {4, 4, 1};
+    float ones[16], found[16] = {0};
+    char file[5 * sizeof(int32_t) + 10 * sizeof(float)] = {0};
+    const int32_t version[2] = {0, 2};
+    mf_net *net = NULL;
+    for (int i = 0; i < 16; i++)
+        ones[i] = 1;
+    memcpy(file, version, sizeof version);
+    memcpy(file + 5 * sizeof(int32_t) + sizeof(float), weight, 9 * sizeof(float));
+    const DLTensor input = mf_tensor(ones, MF_F32, 3, shape);
+    if (!CHECK_MSG(mf_net_parse(cfg, strlen(cfg), file, sizeof file, 0, &net) == MF_OK, "%s", mf_error()))
+        return NAN;
+    mf_net_plan *plan = plan_of(net, device, &(mf_net_options){.precision = precision});
+    const int good = plan && mf_net_plan_run(plan, &input) == MF_OK && mf_net_plan_read(plan, 0, found, 16) == MF_OK;
+    mf_net_plan_destroy(plan);
+    mf_net_destroy(net);
+    return good ? found[5] : NAN;
+}
+
+/* The nearest number of 11 bits is 1 for each weight, nine of which are then 9 * 2^-12 off; errors that are carried on
+ * leave less than half of a weight's last place. What is carried on makes no infinity. */
+static void check_weights_cancel(mf_device *device, mf_net_precision precision)
+{
+    static const float large[9] = {65510, 65519, 65519};
+    float alike[9];
+    for (int i = 0; i < 9; i++)
+        alike[i] = 1 + 0x1p-12f;
+    const float sum = sum_of_weights(device, precision, alike), largest = sum_of_weights(device, precision, large);
+    CHECK_MSG(fabsf(sum - 9 * (1 + 0x1p-12f)) <= 0x1p-11f, "nine weights of 1 + 2^-12 add up to %.9g", (double)sum);
+    CHECK_MSG(isfinite(largest), "%g", (double)largest);
+}
+
 /* An f16 has 11 bits, and roundings of all layers together are half as much as this. */
 static void check_precisions(const mf_net *net, const mf_net *unfused, mf_device *device)
 {
@@ -172,6 +209,9 @@ static void check_precisions(const mf_net *net, const mf_net *unfused, mf_device
     check_precision(net, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, memory used again");
     check_precision(unfused, device, (mf_net_options){.precision = MF_NET_F16}, half, "f16, unfused");
     check_precision(net, device, (mf_net_options){0}, single, "f32");
+    check_weights_cancel(device, MF_NET_F16);
+    if (mf_device_kind(device) == kDLCUDA)
+        check_weights_cancel(device, MF_NET_TF32);
     const int on_tensor_cores = mf_device_kind(device) == kDLCUDA; /* others compute f32 */
     if (gpu)
         check_precision(net, device, (mf_net_options){.precision = MF_NET_TF32}, on_tensor_cores ? half : single,
