@@ -57,9 +57,10 @@ static float in_type(float value, mf_type type)
     return type == MF_F16 ? mf_f16_to_f32(mf_f32_to_f16(value)) : rounded(value);
 }
 
-/* A weight in fewer bits. What rounding took from the channel's weight before, *left, is added first: pixels beside each
- * other are alike, so a filter's errors mostly cancel (error diffusion; Floyd and Steinberg, An adaptive algorithm for
- * spatial greyscale, 1976). Each weight is off by half a unit of its own last place and half a one of its neighbour's. */
+/* A weight in fewer bits. What rounding took from the channel's weight before, *left, is added first: pixels beside
+ * each other are alike, so a filter's errors mostly cancel (error diffusion; Floyd and Steinberg, An adaptive algorithm
+ * for spatial greyscale, 1976). A weight is off by half a unit of its own last place and half a one of its
+ * neighbour's. */
 static float shortened(float weight, mf_type type, float *left)
 {
     float wanted = weight + *left, stored = in_type(wanted, type);
