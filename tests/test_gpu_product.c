@@ -50,20 +50,23 @@ static const char *const lines[] = {
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
+/* Tiles for four warps together. */
+static const char *const grouped[] = {"256:128", "128:256", "128:128", "192:128", "192:64", "128:64"};
+enum { GROUPED = sizeof grouped / sizeof *grouped };
+
 /* The library's own tiles, and another tile for every line, in one part or several: clusters, and more than a cluster
  * takes. All tiles come. */
 static void check_exact(void)
 {
     static const char *const halves[] = {"128:128", "64:64", "128:32", "128:16", "32:64", "64:32", "32:32"};
     static const char *const singles[] = {"192:64", "64:64", "128:32", "128:16", "32:64", "64:32", "32:32"};
-    static const char *const grouped[] = {"256:128", "128:256", "128:128", "192:128", "192:64", "128:64"};
     static const int parts[] = {1, 2, 3, 4, 6};
     char solver[64];
-    for (int l = 0; l < LINES * 6; l++) {
-        snprintf(solver, sizeof solver, "product:%s:%s:%d", strstr(lines[l / 6], "a=f32") ? "rounded" : "full",
-                 grouped[l % 6], parts[l % 5]);
-        if (gpu_line_may_group(&on, lines[l / 6]))
-            gpu_line_check(&on, lines[l / 6], solver);
+    for (int l = 0; l < LINES * GROUPED; l++) {
+        snprintf(solver, sizeof solver, "product:%s:%s:%d", strstr(lines[l / GROUPED], "a=f32") ? "rounded" : "full",
+                 grouped[l % GROUPED], parts[l % 5]);
+        if (gpu_line_may_group(&on, lines[l / GROUPED]))
+            gpu_line_check(&on, lines[l / GROUPED], solver);
     }
     for (int l = 0; l < LINES; l += EVERY) {
         const int single = strstr(lines[l], "a=f32") != NULL, tf32 = single && l % 2;
@@ -205,6 +208,10 @@ static void check_compiled(int architecture)
         check_kernel(there, full[s], s ? "f16" : "bf16");
     }
     check_kernel(there, "product:full:128:128:1", "f16");
+    for (int g = 0; architecture == 90 && g < GROUPED; g++) {
+        snprintf(text, sizeof text, "product:full:%s", grouped[g]);
+        check_kernel(there, text, "f16");
+    }
     check_kernel(there, "product:full:192:64:1", "f32");
     check_kernel(there, "product:tf32:128:128:1", "f32");
     if (CHECK_MSG(plan(there, NULL, "f32", 1024, MF_ORDER_FREE, text, sizeof text) == MF_OK, "%s", text))

@@ -49,11 +49,12 @@ int mf_gpu_widest_item(const struct problem *problem)
     return item;
 }
 
-int mf_gpu_widest_outside(const struct problem *problem)
+int mf_gpu_widest_outside(const struct problem *problem, int loop)
 {
     int item = 1;
     for (int i = 0; i < problem->input_count; i++)
-        if (problem->finish_uses[i] && mf_dtypes[problem->in_type[i]].size > item)
+        if (problem->finish_uses[i] && (loop < 0 || problem->memory.in[i][loop]) &&
+            mf_dtypes[problem->in_type[i]].size > item)
             item = mf_dtypes[problem->in_type[i]].size;
     for (int k = 0; k < problem->output_count; k++)
         if (mf_dtypes[problem->out_type[k]].size > item)

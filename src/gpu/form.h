@@ -17,8 +17,9 @@ int mf_gpu_is_columns(const struct problem *problem);
 int mf_gpu_two_phases(const struct problem *problem);
 /* The most bytes of an element inside the reducers. */
 int mf_gpu_widest_item(const struct problem *problem);
-/* The same outside of them: of operands of the finish part, and of outputs. */
-int mf_gpu_widest_outside(const struct problem *problem);
+/* The same outside of them: of operands of the finish part that have several along the kept loop (-1: of all), and of
+ * outputs. */
+int mf_gpu_widest_outside(const struct problem *problem, int loop);
 /* How many elements, a power of two up to `most`, all operands inside the reducers have together along a loop. */
 int mf_gpu_vector_along(const struct problem *problem, int loop, int most);
 /* The vector that rows and tiles read along the last reduced loop, and the steps that a team reads at once. */

@@ -34,26 +34,12 @@ static void map_form(const struct problem *problem, int item, struct gpu_choice 
         }
 }
 
-/* The most bytes of an element of what a unit has several of. */
-static int widest_in_units(const struct problem *problem)
-{
-    const struct nest *nest = &problem->memory;
-    int item = 1;
-    for (int k = 0; k < problem->output_count; k++)
-        item = mf_dtypes[problem->out_type[k]].size > item ? mf_dtypes[problem->out_type[k]].size : item;
-    for (int i = 0; i < problem->input_count; i++)
-        if (problem->finish_uses[i] && (!nest->kept || nest->in[i][nest->kept - 1]) &&
-            mf_dtypes[problem->in_type[i]].size > item)
-            item = mf_dtypes[problem->in_type[i]].size;
-    return item;
-}
-
 static mf_status make(struct mf_plan *plan)
 {
     enum { THREADS = 256, UNITS = 4, FULL = 8 /* blocks of a multiprocessor */ };
     const struct problem *problem = &plan->problem;
     struct gpu_choice choice = {.kernel = mf_text_map_cl, .threads = THREADS};
-    const int item = widest_in_units(problem);
+    const int item = mf_gpu_widest_outside(problem, problem->memory.kept - 1);
     map_form(problem, item, &choice);
     const int64_t block = (int64_t)THREADS * choice.vector;
     const int64_t most = block * FULL * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;

@@ -42,7 +42,7 @@ static mf_status make(struct mf_plan *plan, int in_shared)
     const struct nest *nest = &problem->memory;
     int last = nest->kept - 1, loop = slide_loop(problem), slot = 0, by_rows = loop < last;
     struct gpu_choice choice = {.kernel = mf_text_slide_cl, .threads = THREADS, .vector_loop = last};
-    choice.vector = 16 / mf_gpu_widest_outside(problem);
+    choice.vector = 16 / mf_gpu_widest_outside(problem, -1);
     while (choice.vector > 1 && nest->size[last] % choice.vector)
         choice.vector /= 2;
     int64_t columns = (int64_t)COLUMN_THREADS * choice.vector * (by_rows ? 1 : SLIDE);

@@ -209,7 +209,8 @@ static int fits(const struct problem *problem, const struct product *p, const st
 /* Nanoseconds on an H200, about: a step by its products, by what warps read from shared memory and copies bring there,
  * or by what the cache brings to all, and the instructions around a tile; or one block's tiles after each other.
  * (Fitted to 88 times, without the copies of a resident operand, which were added so that what was fastest is
- * chosen. Of a block with all columns no time was measured: `again` is what its pipeline takes to begin once more.) */
+ * chosen. Tiles for four warps as in solve_product.c. `again`, what the pipeline of a block with all columns takes to
+ * begin once more, is a guess, and such blocks are slower than this says: bench/results/gpu-h200-net-kinds-f32.md.) */
 static double cost_of(const struct problem *problem, const struct product *p, const struct windows *w,
                       const struct window_tile *t, int multiprocessors)
 {
