@@ -253,7 +253,8 @@ mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char
     *result = NULL;
     if (!device->api)
         return mf_fail(MF_ERROR_UNSUPPORTED, "solver window is of GPUs");
-    if (!mf_solver_is_named(mf_gpu_window.name, solver) || output->ndim < 3)
+    if ((!mf_solver_is_named(mf_gpu_window.name, solver) && !mf_solver_is_named(mf_gpu_pixels.name, solver)) ||
+        output->ndim < 3)
         return mf_fail(MF_ERROR_ARGUMENT, "a pooled plan by solver %.40s of %d dimensions", solver, output->ndim);
     return create_plan(device, modes, expression, inputs, output, &options, pool, result);
 }

@@ -43,8 +43,8 @@ static void mark_between(const struct pool *pool, int root, const int node[FACTO
             mark_between(pool, pool->node[root].arg[k], node, used);
 }
 
-static void emit_factor(const struct problem *problem, const struct gpu_slots *slots,
-                        const struct gpu_contraction *contraction, int f, struct gpu_text *to)
+void mf_emit_factor(const struct problem *problem, const struct gpu_slots *slots,
+                    const struct gpu_contraction *contraction, int f, struct gpu_text *to)
 {
     const int node = contraction->node[f];
     const struct pool *pool = &problem->program.map;
@@ -172,7 +172,7 @@ void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *
     mf_emit_loops(&contraction->loops, to);
     mf_text_append(to, mf_text_terms_cl);
     for (int f = 0; f < FACTORS; f++)
-        emit_factor(problem, slots, contraction, f, to);
+        mf_emit_factor(problem, slots, contraction, f, to);
     switch (contraction->kind) {
     case CONTRACT_FOLD:
         emit_term(problem, slots, contraction, to);

@@ -33,6 +33,9 @@ void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *
                          const struct gpu_contraction *contraction, struct gpu_text *to);
 /* Adds the lists of loops alone. */
 void mf_emit_loops(const struct factor_loops *loops, struct gpu_text *to);
+/* Adds one factor: its type, operands and value. */
+void mf_emit_factor(const struct problem *problem, const struct gpu_slots *slots,
+                    const struct gpu_contraction *contraction, int f, struct gpu_text *to);
 /* Adds kernels/factor.cl for both factors. */
 void mf_emit_factors(const struct problem *problem, const struct gpu_contraction *contraction,
                      const struct contract_tile *tile, struct gpu_text *to);

@@ -24,7 +24,7 @@ static const struct product_type types[] = {
 
 /* ---- which folds ---- */
 
-static const struct product_type *find_type(enum dtype type)
+const struct product_type *mf_gpu_products_type(enum dtype type)
 {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         if (types[t].type == type)
@@ -47,8 +47,7 @@ static int has_pieces(const struct problem *problem, const struct product *produ
     return 1;
 }
 
-/* Whether the sum is of the factors' product itself, not of something made of it. */
-static int multiplies_factors(const struct program *program, const struct gpu_contraction *contraction)
+int mf_gpu_multiplies_factors(const struct program *program, const struct gpu_contraction *contraction)
 {
     const int *arg = program->map.node[program->reducer[0].arg[0]].arg, *node = contraction->node;
     return (arg[0] == node[0] && arg[1] == node[1]) || (arg[0] == node[1] && arg[1] == node[0]);
@@ -80,7 +79,7 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
     product->warpgroups = MF_GPU_LIMITS(plan->device->gpu)->warpgroups;
     if ((architecture && architecture < LEAST_ARCHITECTURE) || program->reducer_count != 1 ||
         reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || nodes[reducer->arg[0]].op != OP_mul ||
-        !mf_gpu_contraction_fits(plan, &product->contraction) || !multiplies_factors(program, &product->contraction))
+        !mf_gpu_contraction_fits(plan, &product->contraction) || !mf_gpu_multiplies_factors(program, &product->contraction))
         return 0;
     if (lies_along_rows(problem, &product->contraction))
         mf_gpu_contraction_turn(problem, &product->contraction);
@@ -90,7 +89,7 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
             return 0;
         product->operand[f] = node->index;
     }
-    product->type = find_type(problem->in_type[product->operand[0]]);
+    product->type = mf_gpu_products_type(problem->in_type[product->operand[0]]);
     if (!product->type || mf_cls_size(reducer->cls) != 4 || !mf_cls_is_float(reducer->cls) ||
         problem->in_type[product->operand[1]] != product->type->type)
         return 0;

@@ -1,0 +1,289 @@
+/* out[n, h, w, p] = sum over i, j, c of f(x[n, h + i - before, w + j - before, c]) y[p, i, j, c] on tensor cores, in the
+ * order of their instruction: convolutions of few channels, as of pictures. x is read as it lies in the caller's memory,
+ * mapped by f, and is zero outside.
+ *
+ * Pixels lie in shared memory as 4 channels beside each other. A row of the instruction is two positions of x beside
+ * each other, which read the same 4 pixels of a row of x: the first of them with weights for pixels 0 ... TAPS_ACROSS-1,
+ * the second with the same weights for pixels 1 ... TAPS_ACROSS, zeros for what is left. Weights stay in registers. A
+ * warp has 16 such pairs in two rows of positions below each other: a thread has the sums of 2 x 2 positions, of which
+ * POOL stores the greatest. The finish part must then not fall where the sum rises.
+ *
+ * A block computes TILE_DOWN x TILE_ACROSS squares of 2 x 2 positions, and goes on to another such tile, whose pixels
+ * come meanwhile. p[0], p[1]: tiles across and down, p[2], p[3]: these as divisors; p[4]: all tiles; p[5]: how many a
+ * block goes on by; p[6]: columns; p[7]: blocks along the columns. */
+enum {
+    PIECE = 16,                                      /* bytes */
+    PIXEL = 4 * ITEM,                                /* bytes */
+    SPAN = 2 * TILE_ACROSS + 2,                      /* pixels of a row */
+    SPANS = 2 * TILE_DOWN + TAPS_DOWN - 1,           /* rows */
+    PLACE_BYTES = (SPANS * SPAN * PIXEL + 15) / 16 * 16,
+    OWN = (SPANS * SPAN + THREADS - 1) / THREADS,    /* pixels that a thread brings */
+    DEPTHS = ITEM / 2,                               /* steps of the instruction in 4 pixels */
+    WARP_COLUMNS = 16
+};
+
+/* A tile's first position, and where its picture begins. */
+struct corner {
+    struct place picture;
+    struct target stored;
+    int down, across;
+};
+
+static inline struct corner corner_of(shape_ptr S, uint32_t tile)
+{
+    const uint32_t line = divide_by(S->p[2], tile), picture = divide_by(S->p[3], line);
+    struct corner at;
+    at.across = (int)(tile - line * (uint32_t)S->p[0]) * (2 * TILE_ACROSS);
+    at.down = (int)(line - picture * (uint32_t)S->p[1]) * (2 * TILE_DOWN);
+    at.picture = move_place(S, no_place(), picture, 0);
+    at.stored = move_target(S, no_target(), picture, 0);
+    return at;
+}
+
+/* Whether a tile's pixel number p is one of the picture's. */
+static inline int is_there(shape_ptr S, struct corner at, int p)
+{
+    const int64_t y = at.down + p / SPAN + S->window_offset[WINDOW_DOWN],
+                  x = at.across + p % SPAN + S->window_offset[WINDOW_ACROSS];
+    return p < SPANS * SPAN && y >= 0 && y < S->window_extent[WINDOW_DOWN] && x >= 0 &&
+           x < S->window_extent[WINDOW_ACROSS];
+}
+
+/* Elements of a thread's pixels, as they lie in memory. */
+struct pixels {
+    ELEMENT_X v[OWN][CHANNELS];
+};
+
+static inline void bring(struct tensors T, shape_ptr S, struct corner at, struct pixels *own)
+{
+    UNROLL
+    for (int i = 0; i < OWN; i++) {
+        const int p = THREAD + i * THREADS;
+        GLOBAL const ELEMENT_X *const from = T.ELEMENTS_X + at.picture.PLACE_X +
+                                             (at.down + p / SPAN) * in_stride(S, SLOT_X, LOOP_DOWN) +
+                                             (at.across + p % SPAN) * in_stride(S, SLOT_X, LOOP_ACROSS);
+        if (is_there(S, at, p))
+            UNROLL for (int c = 0; c < CHANNELS; c++) own->v[i][c] = from[c * CHANNEL_STRIDE];
+        else
+            UNROLL for (int c = 0; c < CHANNELS; c++) own->v[i][c] = 0;
+    }
+}
+
+/* Bytes from the first piece to piece number p: 8 pairs that are read together lie in different banks. */
+static inline int piece_at(int p)
+{
+#if ITEM == 4
+    return (p ^ (p >> 3 & 1)) * PIECE;
+#else
+    return p * PIECE;
+#endif
+}
+
+struct ALIGNED(8) eight {
+    uint32_t v[2];
+};
+
+/* Puts a thread's pixels into shared memory, as the factor's values. */
+static inline void put(shape_ptr S, struct corner at, const struct pixels *own, SHARED_POINTER char *to)
+{
+    UNROLL
+    for (int i = 0; i < OWN; i++) {
+        const int p = THREAD + i * THREADS, there = is_there(S, at, p);
+        float v[4];
+        UNROLL
+        for (int c = 0; c < 4; c++) {
+            struct raw r;
+            v[c] = 0;
+            if (c >= CHANNELS)
+                continue;
+            r.RAW_X = own->v[i][c < CHANNELS ? c : 0];
+            v[c] = there ? factor_x(r) : 0;
+        }
+        if (p >= SPANS * SPAN)
+            continue;
+#if ITEM == 4
+        struct sixteen words;
+        UNROLL for (int c = 0; c < 4; c++) words.v[c] = (int)mf_f32_bits(v[c]);
+        *(SHARED_POINTER struct sixteen *)(to + piece_at(p)) = words;
+#else
+        struct eight words;
+        words.v[0] = STORE_PAIR(v[0], v[1]);
+        words.v[1] = STORE_PAIR(v[2], v[3]);
+        *(SHARED_POINTER struct eight *)(to + p * PIXEL) = words;
+#endif
+    }
+}
+
+/* A thread's words of the weights: of each row, of both positions of a pair, of the instruction's two eights of columns,
+ * of which this one is column `place` of the 16 that a warp has. Columns are dealt so that a thread's four sums of a
+ * position are neighbours. */
+typedef uint32_t weights_t[TAPS_DOWN][2][2][2 * DEPTHS];
+
+static inline int column_of(int eight, int place) { return place / 2 * 4 + eight * 2 + place % 2; }
+
+static inline uint32_t weight_bits(struct tensors T, shape_ptr S, int64_t first, int i, int j, int c, int column)
+{
+    const int there = j >= 0 && j < TAPS_ACROSS && c < CHANNELS && first + column < S->p[6];
+    GLOBAL const bits_t *const weights = (GLOBAL const bits_t *)T.ELEMENTS_Y;
+    return there ? weights[(first + column) * in_stride(S, SLOT_Y, LOOP_COLUMNS) + i * in_stride(S, SLOT_Y, LOOP_I) +
+                           j * in_stride(S, SLOT_Y, LOOP_J) + c * CHANNEL_STRIDE_Y]
+                 : 0;
+}
+
+static inline void take_weights(struct tensors T, shape_ptr S, int64_t first, weights_t words)
+{
+    const int lane = THREAD % WARP;
+    UNROLL
+    for (int i = 0; i < TAPS_DOWN; i++)
+        UNROLL
+        for (int right = 0; right < 2; right++)
+            UNROLL
+            for (int eight = 0; eight < 2; eight++)
+                UNROLL
+                for (int k = 0; k < 2 * DEPTHS; k++) {
+                    const int column = column_of(eight, lane / 4);
+#if ITEM == 4
+                    words[i][right][eight][k] = weight_bits(T, S, first, i, k - right, lane % 4, column);
+#else
+                    const int j = 2 * k + lane % 4 / 2 - right, c = lane % 2 * 2;
+                    words[i][right][eight][k] = weight_bits(T, S, first, i, j, c, column) |
+                                                weight_bits(T, S, first, i, j, c + 1, column) << 16;
+#endif
+                }
+}
+
+/* Sums of 2 x 2 positions. */
+typedef sum_t squares_t[2][2][2][4];
+
+static inline void multiply(MMA_TYPE mma, SHARED_POINTER const char *pixels, weights_t weights, squares_t sum)
+{
+    const int warp = THREAD / WARP;
+    const int first = warp / (TILE_ACROSS / 16) * 2 * SPAN + warp % (TILE_ACROSS / 16) * 32;
+    UNROLL
+    for (int e = 0; e < 32; e++)
+        sum[e / 16][e / 8 % 2][e / 4 % 2][e % 4] = 0;
+    UNROLL
+    for (int r = 0; r < TAPS_DOWN + 1; r++)
+        UNROLL
+        for (int d = 0; d < DEPTHS; d++) {
+            uint32_t x[4];
+#define PAIR_PIECE(m, row) \
+    piece_at((first + r * SPAN + 2 * (8 * ((m) % 2) + (row))) / (PIECE / PIXEL) + 2 * d + (m) / 2)
+            LOAD_MATRICES(x, pixels, PAIR_PIECE)
+            ;
+#undef PAIR_PIECE
+            UNROLL
+            for (int e = 0; e < 8; e++) {
+                const int below = e / 4, right = e / 2 % 2, eight = e % 2, i = r - below;
+                if (i >= 0 && i < TAPS_DOWN)
+                    MMA(mma, sum[below][right][eight], x[0], x[1], x[2], x[3],
+                        weights[i >= 0 && i < TAPS_DOWN ? i : 0][right][eight][2 * d],
+                        weights[i >= 0 && i < TAPS_DOWN ? i : 0][right][eight][2 * d + 1]);
+            }
+        }
+}
+
+/* The greater; a NaN stays. */
+static inline float pooled(float a, float b)
+{
+    return a > b || a != a ? a : b;
+}
+
+/* What the finish part takes for a thread's four columns. */
+struct finishing {
+    struct raw_finish r[4];
+};
+
+static inline struct finishing take_finishing(struct tensors T, shape_ptr S, int64_t column)
+{
+    struct finishing f;
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        const int64_t there = column + j < S->p[6] ? column + j : S->p[6] - 1;
+        f.r[j].none = (int)(there & 0);
+#define X(s) f.r[j].x##s = T.in##s[there * in_stride(S, s, LOOP_COLUMNS)];
+        FOR_FINISH_INPUTS(X)
+#undef X
+    }
+    return f;
+}
+
+/* Finishes and stores four columns of a position. */
+static inline void store_four(struct tensors T, shape_ptr S, struct target at, const struct finishing *f, int64_t column,
+                              const float v[4])
+{
+    struct values y[4];
+    UNROLL
+    for (int j = 0; j < 4; j++) {
+        struct state s;
+        s.r0 = v[j];
+        s.n = S->reduced_total;
+        y[j] = values_of(s, S->reduced_total, f->r[j]);
+    }
+    const struct out0_vector all = stored_vector0(y);
+    GLOBAL out0_t *const to = T.out0 + at.o0 + column * out_stride(S, 0, LOOP_COLUMNS);
+    if (out_stride(S, 0, LOOP_COLUMNS) == 1 && column + 4 <= S->p[6] && (uint64_t)to % sizeof all == 0)
+        *(GLOBAL struct out0_vector *)to = all;
+    else
+        UNROLL for (int j = 0; j < 4; j++)
+            if (column + j < S->p[6])
+                to[j * out_stride(S, 0, LOOP_COLUMNS)] = all.v[j];
+}
+
+static inline void store(struct tensors T, shape_ptr S, struct corner at, const struct finishing *f, int64_t column,
+                         squares_t sum)
+{
+    const int warp = THREAD / WARP;
+    const int down = at.down + warp / (TILE_ACROSS / 16) * 2;
+    UNROLL
+    for (int part = 0; part < 2; part++) {
+        const int across = at.across + 2 * (warp % (TILE_ACROSS / 16) * 16 + part * 8 + THREAD % WARP / 4);
+        float greatest[4];
+        UNROLL
+        for (int e = 0; e < 4; e++) {
+            const int h = down + e / 2, w = across + e % 2;
+            struct target to = at.stored;
+            float v[4];
+            UNROLL for (int j = 0; j < 4; j++) v[j] = sum[e / 2][e % 2][j / 2][2 * part + j % 2];
+            UNROLL for (int j = 0; j < 4; j++) greatest[j] = e ? pooled(greatest[j], v[j]) : v[j];
+            if (h >= S->size[LOOP_DOWN] || w >= S->size[LOOP_ACROSS] || (POOL && e < 3))
+                continue;
+            to.o0 += (int64_t)(POOL ? h / 2 : h) * out_stride(S, 0, LOOP_DOWN) +
+                     (int64_t)(POOL ? w / 2 : w) * out_stride(S, 0, LOOP_ACROSS);
+            store_four(T, S, to, f, column, POOL ? greatest : v);
+        }
+    }
+}
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    SHARED struct sixteen places[2][PLACE_BYTES / PIECE];
+    MMA_MEMORY
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const uint32_t columns = (uint32_t)S->p[7], tiles = (uint32_t)S->p[4], by = (uint32_t)S->p[5];
+    const int64_t first = (uint32_t)BLOCK % columns * (int64_t)WARP_COLUMNS, column = first + THREAD % 4 * 4;
+    uint32_t tile = (uint32_t)BLOCK / columns;
+    struct corner at = corner_of(S, tile);
+    struct pixels own;
+    weights_t weights;
+    int place = 0;
+    bring(T, S, at, &own);
+    take_weights(T, S, first, weights);
+    const struct finishing finishing = take_finishing(T, S, column);
+    NO_UNROLL
+    for (; tile < tiles; tile += by) {
+        SHARED_POINTER char *const pixels = (SHARED_POINTER char *)places[place];
+        const struct corner here = at;
+        squares_t sum;
+        put(S, at, &own, pixels);
+        BARRIER(); /* pixels are there; nobody reads the other place any more */
+        if (tile + by < tiles) {
+            at = corner_of(S, tile + by);
+            bring(T, S, at, &own);
+        }
+        multiply(mma_, pixels, weights, sum);
+        store(T, S, here, &finishing, column, sum);
+        place = 1 - place;
+    }
+}
