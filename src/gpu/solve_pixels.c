@@ -105,8 +105,7 @@ static int find_operands(const struct problem *problem, struct pixels *p)
         return 0;
     const struct node *x = &map->node[node[0]];
     const int is_cast = x->op == OP_CAST && x->dtype == p->type->type;
-    if (p->type->type != DT_f32 && !is_cast &&
-        !(x->op == OP_OPERAND && problem->in_type[x->index] == p->type->type))
+    if (p->type->type != DT_f32 && !is_cast && !(x->op == OP_OPERAND && problem->in_type[x->index] == p->type->type))
         return 0;
     if (is_cast && map->node[x->arg[0]].cls == CLS_F32) /* rounded in shared memory */
         node[0] = x->arg[0];
@@ -120,14 +119,20 @@ static int find_columns(const struct problem *problem, struct pixels *p)
     struct factor_loops *loops = &p->contraction.loops;
     int others = 0;
     mf_factors_loops(problem, p->contraction.node, loops);
-    if (loops->count[1] != 1 || loops->count[FACTORS])
+    if (loops->count[1] != 1)
         return 0;
     p->column = loops->loop[1][0];
     p->columns = problem->memory.size[p->column];
     for (int l = 0; l < loops->count[0]; l++)
         if (loops->loop[0][l] != p->down && loops->loop[0][l] != p->across)
             loops->loop[0][others++] = loops->loop[0][l];
+    for (int l = 0; l < loops->count[FACTORS]; l++) { /* a picture may be there again and again */
+        if (problem->memory.in[p->y][loops->loop[FACTORS][l]])
+            return 0;
+        loops->loop[0][others++] = loops->loop[FACTORS][l];
+    }
     loops->count[0] = others;
+    loops->count[FACTORS] = 0;
     return 1;
 }
 
