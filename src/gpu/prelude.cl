@@ -84,6 +84,8 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
+#define store_two(to, a, b) (*(__global uint2 *)(to) = (uint2)(a, b))
+#define store_four(to, a, b, c, d) (*(__global uint4 *)(to) = (uint4)(a, b, c, d))
 #define FOLLOW_STREAM() ((void)0)
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)

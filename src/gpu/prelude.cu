@@ -71,6 +71,17 @@ static inline uint32_t store_pair_bf16(float low, float high)
 }
 #endif
 
+/* Words beside each other, aligned. (Of structs behind a condition the compiler makes a store for each word.) */
+static inline void store_two(void *to, uint32_t a, uint32_t b)
+{
+    asm volatile("st.global.v2.b32 [%0], {%1,%2};" ::"l"(__cvta_generic_to_global(to)), "r"(a), "r"(b) : "memory");
+}
+
+static inline void store_four(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(__cvta_generic_to_global(to)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
 /* Waits until all that the kernels before this one in its stream have written is there (PTX manual, griddepcontrol). The
  * next kernel's blocks come when this one's are through: where they came earlier they lay unevenly over the
  * multiprocessors, and networks took longer (seen on an H200). */

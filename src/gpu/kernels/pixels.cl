@@ -209,7 +209,7 @@ static inline struct finishing take_finishing(struct tensors T, shape_ptr S, int
 }
 
 /* Finishes and stores four columns of a position. */
-static inline void store_four(struct tensors T, shape_ptr S, struct target at, const struct finishing *f, int64_t column,
+static inline void store_columns(struct tensors T, shape_ptr S, struct target at, const struct finishing *f, int64_t column,
                               const float v[4])
 {
     struct values y[4];
@@ -220,14 +220,13 @@ static inline void store_four(struct tensors T, shape_ptr S, struct target at, c
         s.n = S->reduced_total;
         y[j] = values_of(s, S->reduced_total, f->r[j]);
     }
-    const struct out0_vector all = stored_vector0(y);
     GLOBAL out0_t *const to = T.out0 + at.o0 + column * out_stride(S, 0, LOOP_COLUMNS);
-    if (out_stride(S, 0, LOOP_COLUMNS) == 1 && column + 4 <= S->p[6] && (uint64_t)to % sizeof all == 0)
-        *(GLOBAL struct out0_vector *)to = all;
+    if (out_stride(S, 0, LOOP_COLUMNS) == 1 && column + 4 <= S->p[6] && (uint64_t)to % sizeof(struct out0_vector) == 0)
+        store_vector0(to, y);
     else
         UNROLL for (int j = 0; j < 4; j++)
             if (column + j < S->p[6])
-                to[j * out_stride(S, 0, LOOP_COLUMNS)] = all.v[j];
+                to[j * out_stride(S, 0, LOOP_COLUMNS)] = stored(y[j]).y0;
 }
 
 static inline void store(struct tensors T, shape_ptr S, struct corner at, const struct finishing *f, int64_t column,
@@ -250,7 +249,7 @@ static inline void store(struct tensors T, shape_ptr S, struct corner at, const 
                 continue;
             to.o0 += (int64_t)(POOL ? h / 2 : h) * out_stride(S, 0, LOOP_DOWN) +
                      (int64_t)(POOL ? w / 2 : w) * out_stride(S, 0, LOOP_ACROSS);
-            store_four(T, S, to, f, column, POOL ? greatest : v);
+            store_columns(T, S, to, f, column, POOL ? greatest : v);
         }
     }
 }
