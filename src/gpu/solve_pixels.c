@@ -11,7 +11,7 @@
 #include "product.h"
 #include "texts.h"
 
-enum { MOST_CHANNELS = 4, MOST_TAPS = 3, COLUMNS = 16, TILE_DOWN = 8, TILE_ACROSS = 16 };
+enum { MOST_CHANNELS = 4, MOST_TAPS = 3, MOST_SIZE = 1 << 28, COLUMNS = 16, TILE_DOWN = 8, TILE_ACROSS = 16 };
 
 /* Loops of positions, of windows' rows and places, of channels (-1: none) and columns; the windows down and across. */
 struct pixels {
@@ -55,6 +55,10 @@ static int find_windows(const struct problem *problem, struct pixels *p)
     p->across = kept[!first];
     p->i = reduced[first];
     p->j = reduced[!first];
+    for (int w = 0; w < 2; w++)
+        if (nest->window[w].extent > MOST_SIZE || nest->window[w].offset < -MOST_SIZE ||
+            nest->window[w].offset > MOST_SIZE)
+            return 0;
     return stride[p->down] == stride[p->i] && stride[p->across] == stride[p->j] && nest->out[0][p->across] > 0;
 }
 
@@ -159,9 +163,16 @@ static int64_t tiles_of(const struct problem *problem, const struct pixels *p)
            over(size[p->across], 2 * TILE_ACROSS);
 }
 
+/* Whether a tile's elements are so many that an int tells them from its first one on. */
+static int reaches_far(const struct problem *problem, const struct pixels *p)
+{
+    const int64_t *stride = problem->memory.in[p->x], most = INT32_MAX / (4 * (TILE_DOWN + TILE_ACROSS));
+    return stride[p->down] > most || stride[p->down] < -most || stride[p->across] > most || stride[p->across] < -most;
+}
+
 static int find(const struct mf_plan *plan, struct pixels *p)
 {
-    enum { MOST_TILES = 1 << 30, MOST_SIZE = 1 << 28 };
+    enum { MOST_TILES = 1 << 30 };
     const struct problem *problem = &plan->problem;
     const struct program *program = &problem->program;
     const struct reducer *reducer = &program->reducer[0];
@@ -173,7 +184,7 @@ static int find(const struct mf_plan *plan, struct pixels *p)
         !mf_gpu_multiplies_factors(program, &p->contraction) || !find_operands(problem, p))
         return 0;
     return find_windows(problem, p) && find_channels(&problem->memory, p) && find_columns(problem, p) &&
-           finishes_alike(problem, p) && problem->memory.size[p->down] <= MOST_SIZE &&
+           finishes_alike(problem, p) && !reaches_far(problem, p) && problem->memory.size[p->down] <= MOST_SIZE &&
            problem->memory.size[p->across] <= MOST_SIZE && p->columns <= MOST_SIZE &&
            tiles_of(problem, p) <= MOST_TILES / over(p->columns, COLUMNS);
 }

@@ -40,32 +40,48 @@ static inline struct corner corner_of(shape_ptr S, uint32_t tile)
     return at;
 }
 
-/* Whether a tile's pixel number p is one of the picture's. */
-static inline int is_there(shape_ptr S, struct corner at, int p)
-{
-    const int64_t y = at.down + p / SPAN + S->window_offset[WINDOW_DOWN],
-                  x = at.across + p % SPAN + S->window_offset[WINDOW_ACROSS];
-    return p < SPANS * SPAN && y >= 0 && y < S->window_extent[WINDOW_DOWN] && x >= 0 &&
-           x < S->window_extent[WINDOW_ACROSS];
-}
-
-/* Elements of a thread's pixels, as they lie in memory. */
-struct pixels {
-    ELEMENT_X v[OWN][CHANNELS];
+/* A thread's pixels of every tile: where they lie from its first one on, in rows * 2^16 + columns and in elements. */
+struct own {
+    int place[OWN], element[OWN];
 };
 
-static inline void bring(struct tensors T, shape_ptr S, struct corner at, struct pixels *own)
+static inline struct own own_pixels(shape_ptr S)
 {
+    struct own own;
     UNROLL
     for (int i = 0; i < OWN; i++) {
         const int p = THREAD + i * THREADS;
-        GLOBAL const ELEMENT_X *const from = T.ELEMENTS_X + at.picture.PLACE_X +
-                                             (at.down + p / SPAN) * in_stride(S, SLOT_X, LOOP_DOWN) +
-                                             (at.across + p % SPAN) * in_stride(S, SLOT_X, LOOP_ACROSS);
-        if (is_there(S, at, p))
-            UNROLL for (int c = 0; c < CHANNELS; c++) own->v[i][c] = from[c * CHANNEL_STRIDE];
+        own.place[i] = p / SPAN << 16 | p % SPAN;
+        own.element[i] =
+            (int)(p / SPAN * in_stride(S, SLOT_X, LOOP_DOWN) + p % SPAN * in_stride(S, SLOT_X, LOOP_ACROSS));
+    }
+    return own;
+}
+
+/* Elements of a thread's pixels, as they lie in memory; a bit for each that is one of the picture's. */
+struct pixels {
+    ELEMENT_X v[OWN][CHANNELS];
+    int there;
+};
+
+static inline void bring(struct tensors T, shape_ptr S, struct corner at, const struct own *own, struct pixels *to)
+{
+    const int down = at.down + (int)S->window_offset[WINDOW_DOWN],
+              across = at.across + (int)S->window_offset[WINDOW_ACROSS];
+    const uint32_t height = (uint32_t)S->window_extent[WINDOW_DOWN], width = (uint32_t)S->window_extent[WINDOW_ACROSS];
+    GLOBAL const ELEMENT_X *const first = T.ELEMENTS_X + at.picture.PLACE_X +
+                                          at.down * in_stride(S, SLOT_X, LOOP_DOWN) +
+                                          at.across * in_stride(S, SLOT_X, LOOP_ACROSS);
+    to->there = 0;
+    UNROLL
+    for (int i = 0; i < OWN; i++) {
+        const int there = (uint32_t)(down + (own->place[i] >> 16)) < height &&
+                          (uint32_t)(across + (own->place[i] & 0xffff)) < width;
+        to->there |= there << i;
+        if (there)
+            UNROLL for (int c = 0; c < CHANNELS; c++) to->v[i][c] = first[own->element[i] + c * CHANNEL_STRIDE];
         else
-            UNROLL for (int c = 0; c < CHANNELS; c++) own->v[i][c] = 0;
+            UNROLL for (int c = 0; c < CHANNELS; c++) to->v[i][c] = 0;
     }
 }
 
@@ -84,11 +100,11 @@ struct ALIGNED(8) eight {
 };
 
 /* Puts a thread's pixels into shared memory, as the factor's values. */
-static inline void put(shape_ptr S, struct corner at, const struct pixels *own, SHARED_POINTER char *to)
+static inline void put(const struct pixels *own, SHARED_POINTER char *to)
 {
     UNROLL
     for (int i = 0; i < OWN; i++) {
-        const int p = THREAD + i * THREADS, there = is_there(S, at, p);
+        const int p = THREAD + i * THREADS, there = own->there >> i & 1;
         float v[4];
         UNROLL
         for (int c = 0; c < 4; c++) {
@@ -115,9 +131,10 @@ static inline void put(shape_ptr S, struct corner at, const struct pixels *own, 
 }
 
 /* A thread's words of the weights: of each row, of both positions of a pair, of the instruction's two eights of columns,
- * of which this one is column `place` of the 16 that a warp has. Columns are dealt so that a thread's four sums of a
- * position are neighbours. */
-typedef uint32_t weights_t[TAPS_DOWN][2][2][2 * DEPTHS];
+ * of each of its steps two. Columns are dealt so that a thread's four sums of a position are neighbours. They lie in
+ * shared memory by lane: more warps have room so. */
+enum { WORD_PAIRS = TAPS_DOWN * 2 * 2 * DEPTHS };
+typedef SHARED_POINTER struct eight *weights_t;
 
 static inline int column_of(int eight, int place) { return place / 2 * 4 + eight * 2 + place % 2; }
 
@@ -130,26 +147,24 @@ static inline uint32_t weight_bits(struct tensors T, shape_ptr S, int64_t first,
                  : 0;
 }
 
-static inline void take_weights(struct tensors T, shape_ptr S, int64_t first, weights_t words)
+static inline void take_weights(struct tensors T, shape_ptr S, int64_t first, weights_t weights)
 {
     const int lane = THREAD % WARP;
-    UNROLL
-    for (int i = 0; i < TAPS_DOWN; i++)
+    for (int n = THREAD / WARP; n < WORD_PAIRS; n += THREADS / WARP) {
+        const int d = n % DEPTHS, eight = n / DEPTHS % 2, right = n / DEPTHS / 2 % 2, i = n / DEPTHS / 4;
+        const int column = column_of(eight, lane / 4);
+        struct eight pair;
         UNROLL
-        for (int right = 0; right < 2; right++)
-            UNROLL
-            for (int eight = 0; eight < 2; eight++)
-                UNROLL
-                for (int k = 0; k < 2 * DEPTHS; k++) {
-                    const int column = column_of(eight, lane / 4);
+        for (int k = 0; k < 2; k++) {
 #if ITEM == 4
-                    words[i][right][eight][k] = weight_bits(T, S, first, i, k - right, lane % 4, column);
+            pair.v[k] = weight_bits(T, S, first, i, 2 * d + k - right, lane % 4, column);
 #else
-                    const int j = 2 * k + lane % 4 / 2 - right, c = lane % 2 * 2;
-                    words[i][right][eight][k] = weight_bits(T, S, first, i, j, c, column) |
-                                                weight_bits(T, S, first, i, j, c + 1, column) << 16;
+            const int j = 2 * k + lane % 4 / 2 - right, c = lane % 2 * 2;
+            pair.v[k] = weight_bits(T, S, first, i, j, c, column) | weight_bits(T, S, first, i, j, c + 1, column) << 16;
 #endif
-                }
+        }
+        weights[n * WARP + lane] = pair;
+    }
 }
 
 /* Sums of 2 x 2 positions. */
@@ -159,9 +174,6 @@ static inline void multiply(MMA_TYPE mma, SHARED_POINTER const char *pixels, wei
 {
     const int warp = THREAD / WARP;
     const int first = warp / (TILE_ACROSS / 16) * 2 * SPAN + warp % (TILE_ACROSS / 16) * 32;
-    UNROLL
-    for (int e = 0; e < 32; e++)
-        sum[e / 16][e / 8 % 2][e / 4 % 2][e % 4] = 0;
     UNROLL
     for (int r = 0; r < TAPS_DOWN + 1; r++)
         UNROLL
@@ -175,18 +187,16 @@ static inline void multiply(MMA_TYPE mma, SHARED_POINTER const char *pixels, wei
             UNROLL
             for (int e = 0; e < 8; e++) {
                 const int below = e / 4, right = e / 2 % 2, eight = e % 2, i = r - below;
-                if (i >= 0 && i < TAPS_DOWN)
-                    MMA(mma, sum[below][right][eight], x[0], x[1], x[2], x[3],
-                        weights[i >= 0 && i < TAPS_DOWN ? i : 0][right][eight][2 * d],
-                        weights[i >= 0 && i < TAPS_DOWN ? i : 0][right][eight][2 * d + 1]);
+                if (i >= 0 && i < TAPS_DOWN) {
+                    const struct eight y =
+                        weights[(((i * 2 + right) * 2 + eight) * DEPTHS + d) * WARP + THREAD % WARP];
+                    if (i || d)
+                        MMA(mma, sum[below][right][eight], x[0], x[1], x[2], x[3], y.v[0], y.v[1]);
+                    else
+                        MMA_NEW(mma, sum[below][right][eight], x[0], x[1], x[2], x[3], y.v[0], y.v[1]);
+                }
             }
         }
-}
-
-/* The greater; a NaN stays. */
-static inline float pooled(float a, float b)
-{
-    return a > b || a != a ? a : b;
 }
 
 /* What the finish part takes for a thread's four columns. */
@@ -209,8 +219,8 @@ static inline struct finishing take_finishing(struct tensors T, shape_ptr S, int
 }
 
 /* Finishes and stores four columns of a position. */
-static inline void store_columns(struct tensors T, shape_ptr S, struct target at, const struct finishing *f, int64_t column,
-                              const float v[4])
+static inline void store_columns(struct tensors T, shape_ptr S, GLOBAL out0_t *to, const struct finishing *f,
+                                 int64_t column, const float v[4])
 {
     struct values y[4];
     UNROLL
@@ -220,7 +230,6 @@ static inline void store_columns(struct tensors T, shape_ptr S, struct target at
         s.n = S->reduced_total;
         y[j] = values_of(s, S->reduced_total, f->r[j]);
     }
-    GLOBAL out0_t *const to = T.out0 + at.o0 + column * out_stride(S, 0, LOOP_COLUMNS);
     if (out_stride(S, 0, LOOP_COLUMNS) == 1 && column + 4 <= S->p[6] && (uint64_t)to % sizeof(struct out0_vector) == 0)
         store_vector0(to, y);
     else
@@ -229,27 +238,43 @@ static inline void store_columns(struct tensors T, shape_ptr S, struct target at
                 to[j * out_stride(S, 0, LOOP_COLUMNS)] = stored(y[j]).y0;
 }
 
-static inline void store(struct tensors T, shape_ptr S, struct corner at, const struct finishing *f, int64_t column,
-                         squares_t sum)
+/* From a tile's first output to a thread's first one; rows and columns of positions that it has. */
+struct stores {
+    int down, across;
+    int64_t element;
+};
+
+static inline struct stores own_stores(shape_ptr S, int64_t column)
 {
-    const int warp = THREAD / WARP;
-    const int down = at.down + warp / (TILE_ACROSS / 16) * 2;
+    const int warp = THREAD / WARP, by = POOL ? 2 : 1;
+    struct stores own;
+    own.down = warp / (TILE_ACROSS / 16) * 2;
+    own.across = 2 * (warp % (TILE_ACROSS / 16) * 16 + THREAD % WARP / 4);
+    own.element = own.down / by * out_stride(S, 0, LOOP_DOWN) + own.across / by * out_stride(S, 0, LOOP_ACROSS) +
+                  column * out_stride(S, 0, LOOP_COLUMNS);
+    return own;
+}
+
+static inline void store(struct tensors T, shape_ptr S, struct corner at, const struct stores *own,
+                         const struct finishing *f, int64_t column, squares_t sum)
+{
+    const int by = POOL ? 2 : 1, down = (int)S->size[LOOP_DOWN] - at.down - own->down,
+              across = (int)S->size[LOOP_ACROSS] - at.across - own->across;
+    GLOBAL out0_t *const first = T.out0 + at.stored.o0 + at.down / by * out_stride(S, 0, LOOP_DOWN) +
+                                 at.across / by * out_stride(S, 0, LOOP_ACROSS) + own->element;
     UNROLL
     for (int part = 0; part < 2; part++) {
-        const int across = at.across + 2 * (warp % (TILE_ACROSS / 16) * 16 + part * 8 + THREAD % WARP / 4);
         float greatest[4];
         UNROLL
         for (int e = 0; e < 4; e++) {
-            const int h = down + e / 2, w = across + e % 2;
-            struct target to = at.stored;
+            const int h = e / 2, w = 16 * part + e % 2;
             float v[4];
             UNROLL for (int j = 0; j < 4; j++) v[j] = sum[e / 2][e % 2][j / 2][2 * part + j % 2];
-            UNROLL for (int j = 0; j < 4; j++) greatest[j] = e ? pooled(greatest[j], v[j]) : v[j];
-            if (h >= S->size[LOOP_DOWN] || w >= S->size[LOOP_ACROSS] || (POOL && e < 3))
+            UNROLL for (int j = 0; j < 4; j++) greatest[j] = e ? fold_max_f32(greatest[j], v[j]) : v[j];
+            if (h >= down || w >= across || (POOL && e < 3))
                 continue;
-            to.o0 += (int64_t)(POOL ? h / 2 : h) * out_stride(S, 0, LOOP_DOWN) +
-                     (int64_t)(POOL ? w / 2 : w) * out_stride(S, 0, LOOP_ACROSS);
-            store_columns(T, S, to, f, column, POOL ? greatest : v);
+            store_columns(T, S, first + h / by * out_stride(S, 0, LOOP_DOWN) + w / by * out_stride(S, 0, LOOP_ACROSS), f,
+                          column, POOL ? greatest : v);
         }
     }
 }
@@ -257,6 +282,7 @@ static inline void store(struct tensors T, shape_ptr S, struct corner at, const 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     SHARED struct sixteen places[2][PLACE_BYTES / PIECE];
+    SHARED struct eight weights[WORD_PAIRS * WARP];
     MMA_MEMORY
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -264,25 +290,26 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t first = (uint32_t)BLOCK % columns * (int64_t)WARP_COLUMNS, column = first + THREAD % 4 * 4;
     uint32_t tile = (uint32_t)BLOCK / columns;
     struct corner at = corner_of(S, tile);
-    struct pixels own;
-    weights_t weights;
+    const struct own own = own_pixels(S);
+    struct pixels mine;
     int place = 0;
-    bring(T, S, at, &own);
+    bring(T, S, at, &own, &mine);
     take_weights(T, S, first, weights);
     const struct finishing finishing = take_finishing(T, S, column);
+    const struct stores stores = own_stores(S, column);
     NO_UNROLL
     for (; tile < tiles; tile += by) {
         SHARED_POINTER char *const pixels = (SHARED_POINTER char *)places[place];
         const struct corner here = at;
         squares_t sum;
-        put(S, at, &own, pixels);
+        put(&mine, pixels);
         BARRIER(); /* pixels are there; nobody reads the other place any more */
         if (tile + by < tiles) {
             at = corner_of(S, tile + by);
-            bring(T, S, at, &own);
+            bring(T, S, at, &own, &mine);
         }
         multiply(mma_, pixels, weights, sum);
-        store(T, S, here, &finishing, column, sum);
+        store(T, S, here, &stores, &finishing, column, sum);
         place = 1 - place;
     }
 }
