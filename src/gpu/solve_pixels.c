@@ -11,7 +11,15 @@
 #include "product.h"
 #include "texts.h"
 
-enum { MOST_CHANNELS = 4, MOST_TAPS = 3, MOST_SIZE = 1 << 28, COLUMNS = 16, TILE_DOWN = 8, TILE_ACROSS = 16 };
+enum {
+    MOST_CHANNELS = 4,
+    MOST_TAPS = 3,
+    MOST_SIZE = 1 << 28,
+    COLUMNS = 16,
+    TILE_DOWN = 16,
+    TILE_ACROSS = 16,
+    WARPS = 8
+};
 
 /* Loops of positions, of windows' rows and places, of channels (-1: none) and columns; the windows down and across. */
 struct pixels {
@@ -248,11 +256,8 @@ static mf_status make(struct mf_plan *plan)
         return mf_fail(MF_ERROR_ARGUMENT, "solver pixels has no form \"%.40s\" for %s; the form is %s",
                        plan->form ? plan->form : "", mf_dtypes[p.type->type].name, is_f32 ? "rounded" : "full");
     plan->form = NULL;
-    struct gpu_choice choice = {.kernel = mf_text_pixels_cl,
-                                .threads = TILE_DOWN * (TILE_ACROSS / 16) * GPU_WARP,
-                                .vector = VECTOR,
-                                .flat = 1,
-                                .beside = BESIDE};
+    struct gpu_choice choice = {
+        .kernel = mf_text_pixels_cl, .threads = WARPS * GPU_WARP, .vector = VECTOR, .flat = 1, .beside = BESIDE};
     const int64_t tiles = tiles_of(&plan->problem, &p), right = over(p.columns, COLUMNS);
     const int64_t room = over((int64_t)BESIDE * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors, right);
     choice.own[0] = over(size[p.across], 2 * TILE_ACROSS);

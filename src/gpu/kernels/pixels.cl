@@ -19,6 +19,9 @@ enum {
     PLACE_BYTES = (SPANS * SPAN * PIXEL + 15) / 16 * 16,
     OWN = (SPANS * SPAN + THREADS - 1) / THREADS,    /* pixels that a thread brings */
     DEPTHS = ITEM / 2,                               /* steps of the instruction in 4 pixels */
+    WARPS_ACROSS = TILE_ACROSS / 16,
+    AT_ONCE = THREADS / WARP / WARPS_ACROSS,         /* rows of squares that the warps have together, */
+    TURNS = TILE_DOWN / AT_ONCE,                     /* so many times */
     WARP_COLUMNS = 16
 };
 
@@ -170,10 +173,10 @@ static inline void take_weights(struct tensors T, shape_ptr S, int64_t first, we
 /* Sums of 2 x 2 positions. */
 typedef sum_t squares_t[2][2][2][4];
 
-static inline void multiply(MMA_TYPE mma, SHARED_POINTER const char *pixels, weights_t weights, squares_t sum)
+static inline void multiply(MMA_TYPE mma, SHARED_POINTER const char *pixels, weights_t weights, int turn, squares_t sum)
 {
     const int warp = THREAD / WARP;
-    const int first = warp / (TILE_ACROSS / 16) * 2 * SPAN + warp % (TILE_ACROSS / 16) * 32;
+    const int first = (turn * AT_ONCE + warp / WARPS_ACROSS) * 2 * SPAN + warp % WARPS_ACROSS * 32;
     UNROLL
     for (int r = 0; r < TAPS_DOWN + 1; r++)
         UNROLL
@@ -248,17 +251,19 @@ static inline struct stores own_stores(shape_ptr S, int64_t column)
 {
     const int warp = THREAD / WARP, by = POOL ? 2 : 1;
     struct stores own;
-    own.down = warp / (TILE_ACROSS / 16) * 2;
-    own.across = 2 * (warp % (TILE_ACROSS / 16) * 16 + THREAD % WARP / 4);
+    own.down = warp / WARPS_ACROSS * 2;
+    own.across = 2 * (warp % WARPS_ACROSS * 16 + THREAD % WARP / 4);
     own.element = own.down / by * out_stride(S, 0, LOOP_DOWN) + own.across / by * out_stride(S, 0, LOOP_ACROSS) +
                   column * out_stride(S, 0, LOOP_COLUMNS);
     return own;
 }
 
 static inline void store(struct tensors T, shape_ptr S, struct corner at, const struct stores *own,
-                         const struct finishing *f, int64_t column, squares_t sum)
+                         const struct finishing *f, int64_t column, int turn, squares_t sum)
 {
-    const int by = POOL ? 2 : 1, down = (int)S->size[LOOP_DOWN] - at.down - own->down,
+    const int by = POOL ? 2 : 1;
+    at.down += turn * (2 * AT_ONCE);
+    const int down = (int)S->size[LOOP_DOWN] - at.down - own->down,
               across = (int)S->size[LOOP_ACROSS] - at.across - own->across;
     GLOBAL out0_t *const first = T.out0 + at.stored.o0 + at.down / by * out_stride(S, 0, LOOP_DOWN) +
                                  at.across / by * out_stride(S, 0, LOOP_ACROSS) + own->element;
@@ -301,15 +306,18 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (; tile < tiles; tile += by) {
         SHARED_POINTER char *const pixels = (SHARED_POINTER char *)places[place];
         const struct corner here = at;
-        squares_t sum;
         put(&mine, pixels);
         BARRIER(); /* pixels are there; nobody reads the other place any more */
         if (tile + by < tiles) {
             at = corner_of(S, tile + by);
             bring(T, S, at, &own, &mine);
         }
-        multiply(mma_, pixels, weights, sum);
-        store(T, S, here, &stores, &finishing, column, sum);
+        NO_UNROLL
+        for (int turn = 0; turn < TURNS; turn++) {
+            squares_t sum;
+            multiply(mma_, pixels, weights, turn, sum);
+            store(T, S, here, &stores, &finishing, column, turn, sum);
+        }
         place = 1 - place;
     }
 }
