@@ -66,7 +66,8 @@ struct given {
 /* A plan whose output is the greatest of 2 x 2 neighbours of a convolution's: modes and output as of the convolution,
  * the output dense, of shape n, h, w and more. pool: elements from one picture, row and place of the pooled output,
  * which is what the plan writes, to the next. The finish part must not fall where the sum rises. solver: window or
- * pixels, in a form; MF_ERROR_UNSUPPORTED where it does not apply, and where two plans are faster, if its tile is its own choice. */
+ * pixels, in a form; MF_ERROR_UNSUPPORTED where it does not apply, and where window's tile is its own choice and two
+ * plans are faster. */
 mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                                 const DLTensor *output, const int64_t pool[3], const char *solver, mf_plan **result);
 mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);

@@ -1,8 +1,8 @@
-/* Solver "pixels" of a GPU: convolutions of at most 4 channels with windows of at most 3 x 3 that may leave the picture,
- * on tensor cores (kernels/pixels.cl). The picture is read where it is, mapped, and not copied into a padded one before:
- * sum(f16(a / 255) * b), b being f16, or bf16 likewise. "pixels:rounded": of f32 whose values have 11 bits on both
- * sides; others are ignored. Its order of adding is the instruction's, zeros beside a window count as terms (an infinity
- * or a NaN reaches the sums of the positions beside its own), so it runs by name only.
+/* Solver "pixels" of a GPU: convolutions of at most 4 channels with windows of at most 3 x 3 that may leave the
+ * picture, on tensor cores (kernels/pixels.cl). The picture is read where it is, mapped, and not copied into a padded
+ * one before: sum(f16(a / 255) * b), b being f16, or bf16 likewise. "pixels:rounded": of f32 whose values have 11 bits
+ * on both sides; others are ignored. Its order of adding is the instruction's, zeros beside a window count as terms (an
+ * infinity or a NaN reaches the sums of the positions beside its own), so it runs by name only.
  *
  * With plan->pool, the greatest of 2 x 2 positions are the outputs: mf_plan_create_pooled. */
 #include <stdio.h>
@@ -199,7 +199,7 @@ static int find(const struct mf_plan *plan, struct pixels *p)
 
 static int applicable(const struct mf_plan *plan)
 {
-    struct pixels p;
+    struct pixels p = {0};
     const int64_t *size = plan->problem.memory.size;
     return find(plan, &p) &&
            (!plan->pool[0] || (size[p.down] % 2 == 0 && size[p.across] % 2 == 0 && size[p.down] == plan->pool_of[0] &&

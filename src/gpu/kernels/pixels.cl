@@ -48,17 +48,15 @@ struct own {
     int place[OWN], element[OWN];
 };
 
-static inline struct own own_pixels(shape_ptr S)
+static inline void own_pixels(shape_ptr S, struct own *own)
 {
-    struct own own;
     UNROLL
     for (int i = 0; i < OWN; i++) {
         const int p = THREAD + i * THREADS;
-        own.place[i] = p / SPAN << 16 | p % SPAN;
-        own.element[i] =
+        own->place[i] = p / SPAN << 16 | p % SPAN;
+        own->element[i] =
             (int)(p / SPAN * in_stride(S, SLOT_X, LOOP_DOWN) + p % SPAN * in_stride(S, SLOT_X, LOOP_ACROSS));
     }
-    return own;
 }
 
 /* Elements of a thread's pixels, as they lie in memory; a bit for each that is one of the picture's. */
@@ -295,9 +293,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t first = (uint32_t)BLOCK % columns * (int64_t)WARP_COLUMNS, column = first + THREAD % 4 * 4;
     uint32_t tile = (uint32_t)BLOCK / columns;
     struct corner at = corner_of(S, tile);
-    const struct own own = own_pixels(S);
+    struct own own;
     struct pixels mine;
     int place = 0;
+    own_pixels(S, &own);
     bring(T, S, at, &own, &mine);
     take_weights(T, S, first, weights);
     const struct finishing finishing = take_finishing(T, S, column);
