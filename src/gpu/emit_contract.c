@@ -156,13 +156,13 @@ static void emit_log_product(const struct reducer *reducer, struct gpu_text *to)
         "    (void)number;\n    (void)plain;\n    *a = mf_fma_%s(x, y, *a);\n}\n\n",
         type, cls);
     mf_text_add(to,
-                "static inline acc_t logarithm(acc_t s) { return mf_log_%s(s); }\n\n"
+                "static inline acc_t logarithm(acc_t s) { return CERTIFIED ? log_of_sum_%s(s) : mf_log_%s(s); }\n\n"
                 "static inline acc_t greater(acc_t a, acc_t b) { return fold_max_%s(a, b); }\n\n"
                 "static inline acc_t exponential(acc_t d) { return EXP_BELOW_%s(d); }\n\n"
                 "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
                 "    s.r0_m = a;\n    s.r0_s = 1;\n    return s;\n}\n\n"
                 "#define LOWEST %s\n",
-                cls, cls, cls, mf_emit_fold_identity(FOLD_MAX, reducer->cls));
+                cls, cls, cls, cls, mf_emit_fold_identity(FOLD_MAX, reducer->cls));
 }
 
 void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *slots,

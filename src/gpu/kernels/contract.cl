@@ -97,7 +97,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED_POINTER value_t_y *const tile_y = (SHARED_POINTER value_t_y *)shared_y;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t parts = S->p[2], part = BLOCK % parts, block = BLOCK / parts;
+    const uint32_t parts = (uint32_t)S->p[2], part = (uint32_t)BLOCK % parts, block = (uint32_t)BLOCK / parts;
     const struct corner at = corner_of(S, block);
     GLOBAL const struct part *const table = (GLOBAL const struct part *)(workspace + S->p[4]);
 #if IN_TREE
@@ -109,7 +109,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     count.waiting = count.youngest = 0;
 #else
     const terms_t terms = 0;
-    const int first = (int)(part * S->p[3]);
+    const int first = (int)((int64_t)part * S->p[3]);
     const int end = (int)(first + S->p[3] < S->reduced_total ? first + S->p[3] : S->reduced_total);
 #endif
 #if FLAGGED
@@ -175,7 +175,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         store_outputs(T, S, at, acc);
         return;
     }
-    GLOBAL struct state *states = (GLOBAL struct state *)(workspace + S->p[5]) + block * parts * (ROWS * COLUMNS);
+    GLOBAL struct state *states = (GLOBAL struct state *)(workspace + S->p[5]) + (int64_t)block * parts * (ROWS * COLUMNS);
     EVERY_OUTPUT states[part * (ROWS * COLUMNS) + (i * COLUMN_OWN + j) * THREADS + THREAD] = acc_state(S, acc[i][j]);
     if (last_to_arrive((GLOBAL uint32_t *)(workspace + S->p[6]) + block, parts, &flag))
         store_parts(T, S, at, states, table);

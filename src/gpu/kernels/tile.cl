@@ -10,15 +10,17 @@ struct corner {
     int64_t batch, row, column;
 };
 
-static inline struct corner corner_of(shape_ptr S, int64_t block)
+static inline struct corner corner_of(shape_ptr S, uint32_t block)
 {
-    const int64_t blocks = S->p[0] * S->p[1], batch = block / blocks, here = block - batch * blocks;
-    const int64_t band = here / (BESIDE * S->p[1]), inside_band = here - band * BESIDE * S->p[1];
-    const int64_t height = S->p[0] - band * BESIDE < BESIDE ? S->p[0] - band * BESIDE : BESIDE;
+    const uint32_t down = (uint32_t)S->p[0], right = (uint32_t)S->p[1]; /* a launch has fewer than 2^31 blocks */
+    const uint32_t batch = block / (down * right), here = block - batch * (down * right);
+    /* where there is a second band, right is below 2^28 */
+    const uint32_t band = down > BESIDE ? here / (BESIDE * right) : 0, inside_band = here - band * BESIDE * right;
+    const uint32_t height = down - band * BESIDE < BESIDE ? down - band * BESIDE : BESIDE;
     struct corner c;
     c.batch = batch;
-    c.row = (band * BESIDE + inside_band % height) * ROWS;
-    c.column = inside_band / height * COLUMNS;
+    c.row = (int64_t)(band * BESIDE + inside_band % height) * ROWS;
+    c.column = (int64_t)(inside_band / height) * COLUMNS;
     return c;
 }
 
