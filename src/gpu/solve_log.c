@@ -132,11 +132,12 @@ static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
     choice.blocks = choice.own[6] + batch_of(plan, log) * choice.own[1];
     choice.workspace_bytes = log->room.bytes;
     mf_emit_slots(problem, &slots);
-    mf_text_add(&choice.macros, "#define STEP %d\n#define PACKED %d\n#define COPIES %d\n#define BY_TERMS %d\n#define CERTIFIED 0\n"
+    mf_text_add(&choice.macros,
+                "#define STEP %d\n#define PACKED %d\n#define COPIES %d\n#define BY_TERMS %d\n#define CERTIFIED 0\n"
                 "#define IN_TREE 0\n",
                 PACK_STEP, PACKED, log->copies, log->cublas != NULL);
     mf_emit_contraction(problem, &slots, &log->contraction, &choice.functions);
-    mf_emit_factors(problem, &log->contraction, &tile, &choice.functions);
+    mf_emit_factors(problem, &slots, &log->contraction, &tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
     for (int f = 0; f < FACTORS; f++) {
         mf_text_add(&choice.functions, "#define SIDE %c\n#define SIDE_NUMBER %d\n", "xy"[f], f);
@@ -151,7 +152,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
     const struct problem *problem = &plan->problem;
     const struct contract_tile *tile = log->tile;
     struct gpu_choice choice = {.kernel = mf_text_log_product_cl,
-                                .beside = log->cublas ? 3 : 1,
+                                .beside = log->cublas ? 4 : 1,
                                 .threads = mf_gpu_tile_threads(tile),
                                 .vector = MF_GPU_CONTRACT_VECTOR,
                                 .flat = 1};
@@ -169,7 +170,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
                 log->copies, log->cublas != NULL, log->certified,
                 f32 ? "mf_bits_f32(0x0d000000u)" /* 2^-101 */ : "mf_bits_f64(0x0380000000000000ul)" /* 2^-967 */);
     mf_emit_contraction(problem, &slots, &powers, &choice.functions);
-    mf_emit_factors(problem, &powers, tile, &choice.functions);
+    mf_emit_factors(problem, &slots, &powers, tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_tile_cl);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
     snprintf(choice.text, sizeof choice.text, "%s, %d x %d a block, %d x %d a thread",
@@ -266,8 +267,7 @@ static mf_status make_exact(struct mf_plan *plan)
 
 static mf_status make_product(struct mf_plan *plan, int certified)
 {
-    static const struct contract_tile sums_tile = {64, 64, 8, 1,
-                                                   16, 1,  0}; /* threads beside each other take columns */
+    static const struct contract_tile sums_tile = {64, 64, 8, 1, 16, 1, 0}; /* threads beside each other take columns */
     struct gpu_contraction exact = {.kind = CONTRACT_LOG};
     struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
     find(plan, &exact);

@@ -26,12 +26,20 @@ static inline void F(store_tile)(SHARED_POINTER const F(value_t) *tile, SHARED_P
         for (int p = 0; p < PACKED; p++)
             v[p] = tile[THREAD * F(PITCH) + p];
     }
-    if (k < copy) {
+    if (k >= copy)
+        return;
+    to += k;
+    if (positions == PACKED) {
         UNROLL
-        for (int p = 0; p < PACKED; p++)
-            if (p < positions)
-                store_power(to + p * (COPIES * copy) + k, copy, SIDE_NUMBER,
-                            k < terms ? exponential(v[p] - maxima[p]) : 0);
+        for (int p = 0; p < PACKED; p++) {
+            store_power(to, copy, SIDE_NUMBER, k < terms ? exponential(v[p] - maxima[p]) : 0);
+            to += COPIES * copy;
+        }
+    } else {
+        NO_UNROLL
+        for (int p = 0; p < positions; p++)
+            store_power(to + p * (COPIES * copy), copy, SIDE_NUMBER,
+                        k < terms ? exponential(tile[THREAD * F(PITCH) + p] - maxima[p]) : 0);
     }
 }
 #else

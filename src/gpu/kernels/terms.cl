@@ -112,6 +112,18 @@ static inline double log_of_sum_f64(double x)
     return mf_log_f64(x);
 }
 
+/* Where the prelude has no copies that go by themselves. */
+#ifndef COPY_FLOATS
+#define COPY_FLOATS(bytes, to, from)              \
+    do {                                          \
+        UNROLL                                    \
+        for (int c_ = 0; c_ < (bytes) / 4; c_++)  \
+            (to)[c_] = (from)[c_];                \
+    } while (0)
+#define END_COPIES()
+#define AWAIT_COPIES(groups)
+#endif
+
 /* Shared memory for vectors: enough of these for so many bytes. */
 struct ALIGNED(16) sixteen {
     int v[4];
