@@ -37,12 +37,13 @@ struct mf_plan {
     mf_device *device;
     const struct solver *solver;
     int threads;
-    const char *form;    /* what was asked for behind the solver's name and a colon; null once the solver has read it */
-    void *data;          /* the solver's own; one block from mf_alloc */
-    char *text;          /* for mf_plan_describe */
-    int64_t pool[3];     /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros; */
-    int64_t pool_of[2];  /* the convolution's rows and columns */
-    atomic_llong *tiers; /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
+    const char *form;   /* what was asked for behind the solver's name and a colon; null once the solver has read it */
+    void *data;         /* the solver's own; one block from mf_alloc */
+    char *text;         /* for mf_plan_describe */
+    int64_t pool[3];    /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros; */
+    int64_t pool_of[2]; /* the convolution's rows and columns */
+    const void *condition; /* on CUDA: kernels do nothing where this int64_t of the device is 0; or null */
+    atomic_llong *tiers;   /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
     struct problem problem;
 };
 
@@ -70,6 +71,10 @@ struct given {
  * plans are faster. */
 mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                                 const DLTensor *output, const int64_t pool[3], const char *solver, mf_plan **result);
+/* As mf_plan_create, of pointers that are not null, with a condition (struct mf_plan). */
+mf_status mf_plan_create_if(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                            const DLTensor *outputs, const mf_options *options, const void *condition,
+                            mf_plan **result);
 mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);
 
 /* Gives the plan its counts; adds to one. */

@@ -180,6 +180,11 @@ static void emit_tensors(const struct problem *problem, const struct gpu_slots *
         mf_text_add(to, " GLOBAL const in%d_t *in%d,", s, s);
     for (int k = 0; k < problem->output_count; k++)
         mf_text_add(to, " GLOBAL out%d_t *out%d,", k, k);
+    mf_text_append(to, "\n#define POINTER_NAMES");
+    for (int s = 0; s < slots->count; s++)
+        mf_text_add(to, " in%d,", s);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, " out%d,", k);
     mf_text_append(to, "\n#define TENSORS(b) {");
     for (int s = 0; s < slots->count; s++)
         mf_text_add(to, "in%d + (b).in[%d], ", s, s);

@@ -56,6 +56,11 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 /* e^x, x <= 0, of solvers that are asked for by name. */
 #define EXP_BELOW_f32(x) exp2((x) * 1.44269504f)
 #define EXP_BELOW_f64(x) exp_of_logarithm(x)
+#define SCALED_f32(x) ((x) * 1.44269504f)
+#define SCALED_f64(x) (x)
+/* e^(x - y), where scaled is SCALED(y). */
+#define EXP_SCALED_f32(x, scaled) exp2(fmaf((x), 1.44269504f, -(scaled)))
+#define EXP_SCALED_f64(x, scaled) exp_of_logarithm((x) - (scaled))
 
 #if SUB_GROUPS
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
