@@ -198,7 +198,9 @@ mf_status mf_net_plan_read(mf_net_plan *plan, int layer, float *values, int64_t 
         return mf_fail(MF_ERROR_ARGUMENT,
                        "mf_net_plan_read: layer %d's output is not kept%s; a plan with keep = 1 keeps all of them",
                        layer,
-                       plane->memory ? ", others have its memory after it" : ", its step makes the pool behind it");
+                       plane->memory ? ", others have its memory after it"
+                       : layer < 0   ? ", the first convolution takes the caller's pictures"
+                                     : ", its step makes the pool behind it");
     if (capacity < wanted)
         return mf_fail(MF_ERROR_ARGUMENT, "mf_net_plan_read: layer %d has %lld numbers and there is room for %lld",
                        layer, (long long)wanted, (long long)capacity);

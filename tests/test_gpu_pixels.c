@@ -178,6 +178,23 @@ static void check_compiled(int architecture)
     mf_device_close(there);
 }
 
+/* A picture that is made of several operands, in any order, is none. */
+static void check_several(void)
+{
+    static const char *const terms[] = {"sum(f16((c*d)+a)*b)", "sum(f16(a+(c*d))*b)", "sum(f16((a+c)*(a+d))*b)"};
+    const int64_t a[] = {8, 8, 3}, b[] = {3, 3, 3, 16}, c[] = {3}, o[] = {8, 8, 16};
+    DLTensor in[4] = {tensor_of(on.device, NULL, MF_F32, 3, a), tensor_of(on.device, NULL, MF_F16, 4, b),
+                      tensor_of(on.device, NULL, MF_F32, 1, c), tensor_of(on.device, NULL, MF_F32, 1, c)};
+    DLTensor out = tensor_of(on.device, NULL, MF_F32, 3, o);
+    for (size_t t = 0; t < sizeof terms / sizeof *terms; t++) {
+        mf_plan *made = NULL;
+        CHECK_MSG(mf_plan_create(on.device, "(h+i-1)(w+j-1)c,ijcp,c,c->hwp", terms[t], in, &out,
+                                 &(mf_options){.solver = "pixels"}, &made) == MF_ERROR_UNSUPPORTED,
+                  "%s is taken", terms[t]);
+        mf_plan_destroy(made);
+    }
+}
+
 static void check_mistakes(void)
 {
     static const struct {
@@ -190,10 +207,12 @@ static void check_mistakes(void)
         {conv, "sum(a*b)", "pixels", MF_F32, MF_ERROR_ARGUMENT, "no form \"\" for f32; the form is rounded"},
         {conv, "sum(a*b)", "pixels", MF_F16, MF_ERROR_UNSUPPORTED, "does not apply"}, /* a is no f16 */
         {conv, "max(f16(a)*b)", "pixels", MF_F16, MF_ERROR_UNSUPPORTED, "does not apply"},
+        {conv, "mean(f16(a)*b)", "pixels", MF_F16, MF_ERROR_UNSUPPORTED, "does not apply"},
         {conv, "sum(f16(a)*b*2)", "pixels", MF_F16, MF_ERROR_UNSUPPORTED, "does not apply"},
         {"n(h+i-1)wc,iwcp->nhwp with i=3,h=64", "sum(f16(a)*b)", "pixels", MF_F16, MF_ERROR_SHAPE, "mode w"},
     };
     char text[2048];
+    check_several();
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         const mf_status status =
             plan(on.device, tests[i].modes, tests[i].expression, tests[i].type, tests[i].solver, text, sizeof text);

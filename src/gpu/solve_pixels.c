@@ -83,16 +83,17 @@ static int find_channels(const struct nest *nest, struct pixels *p)
     return 1;
 }
 
-/* The one operand of a node; -1 where there are several. */
+/* The one operand of a node. */
+enum { NONE = -1, SEVERAL = -2 };
 static int operand_of(const struct pool *pool, int node)
 {
     const struct node *n = &pool->node[node];
-    int found = n->op == OP_OPERAND ? n->index : -1;
+    int found = n->op == OP_OPERAND ? n->index : NONE;
     for (int k = 0; k < 3; k++) {
-        const int below = n->arg[k] >= 0 && pool->node[n->arg[k]].op != OP_CONST ? operand_of(pool, n->arg[k]) : found;
-        if (found >= 0 && below != found)
-            return -1;
-        found = below;
+        const int below = n->arg[k] >= 0 ? operand_of(pool, n->arg[k]) : NONE;
+        if (below == SEVERAL || (below >= 0 && found >= 0 && below != found))
+            return SEVERAL;
+        found = below >= 0 ? below : found;
     }
     return found;
 }
@@ -186,7 +187,7 @@ static int find(const struct mf_plan *plan, struct pixels *p)
     const struct reducer *reducer = &program->reducer[0];
     const int architecture = MF_GPU_LIMITS(plan->device->gpu)->architecture;
     if ((architecture && architecture < LEAST_ARCHITECTURE) || program->reducer_count != 1 ||
-        problem->output_count != 1 || reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM ||
+        problem->output_count != 1 || program->uses_count || reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM ||
         reducer->cls != CLS_F32 || program->map.node[reducer->arg[0]].op != OP_mul || !problem->kept_total ||
         !mf_factors_find(&program->map, reducer->arg[0], p->contraction.node) ||
         !mf_gpu_multiplies_factors(program, &p->contraction) || !find_operands(problem, p))
