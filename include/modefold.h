@@ -271,10 +271,11 @@ MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *in
  * An output of -inf under logsumexp and max, or of inf under min, gives zero, whatever d is; so does an output none of
  * whose elements takes part. max and min send d to the winner with the smallest index in the order as written. Nothing
  * of the size of all terms is made; on the CPU a call allocates once at most about five times the bytes of operands and
- * output (of short types more: it computes in f32 and f64), and what its folds need. Bits and errors:
- * docs/numerics.md, section 11.
+ * output (of short types more: it computes in f32 and f64), and what its folds need. On a GPU the plan of a max or min
+ * has 12 bytes of the device's memory for each output (f64: 16) and 8 for each element of a wanted gradient. Bits and
+ * errors: docs/numerics.md, section 11.
  * Errors: those of mf_plan_create; MF_ERROR_UNSUPPORTED for other expressions, for windows and diagonals under sum,
- * mean and logsumexp, for more than 12 operands, and for max and min on GPUs; MF_ERROR_TYPE where it is not of floats.
+ * mean and logsumexp, and for more than 12 operands; MF_ERROR_TYPE where it is not of floats.
  * Aliasing: a gradient overlaps nothing else. */
 MF_API mf_status mf_plan_gradient(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                                   const DLTensor *output, const DLTensor *output_gradient, const DLTensor *gradients,

@@ -312,6 +312,15 @@ mf_status mf_gradient_slot(struct gradient_maker *maker, enum slot slot, const c
     return MF_OK;
 }
 
+mf_status mf_gradient_reserve(struct gradient_maker *maker, enum slot slot, int64_t count, int64_t more)
+{
+    int64_t bytes;
+    if (!mf_mul(count, more, &bytes) || !mf_mul(bytes, 8, &bytes) || bytes > INT64_MAX / (2 * SLOTS))
+        return mf_fail(MF_ERROR_OVERFLOW, "the gradient's workspace does not fit in 63 bits");
+    maker->data->slot_bytes[slot] = bytes;
+    return MF_OK;
+}
+
 mf_status mf_gradient_step(struct gradient_maker *maker, const char *expression, int if_left, int input_count,
                            const int *in, int output_count, const int *out)
 {
@@ -435,6 +444,8 @@ static mf_status fill_plan(struct gradient_maker *maker, struct modes *parsed, c
     MF_TRY(make_problem(maker));
     MF_TRY(plan_steps(maker));
     lay_out(maker);
+    if (maker->plan->device->api && mf_gradient_has_winners(maker->data))
+        MF_TRY(mf_gpu_winners_place(maker->plan));
     return mf_plan_write(maker->plan, wish->modes, wish->expression);
 }
 

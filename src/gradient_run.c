@@ -17,6 +17,8 @@ static int input_of(const struct gradient *data, int place)
 void *mf_gradient_place(const struct gradient_run *run, int place)
 {
     const struct gradient *data = run->plan->data;
+    if (place >= AT_SLOT && run->plan->device->api)
+        return run->workspace;
     if (place >= AT_SLOT) /* there is no workspace where all slots are empty */
         return run->workspace ? run->workspace + data->slot_at[place - AT_SLOT] : NULL;
     if (place >= AT_GRADIENT)
@@ -24,13 +26,15 @@ void *mf_gradient_place(const struct gradient_run *run, int place)
     return (void *)(uintptr_t)run->pointers->in[input_of(data, place)];
 }
 
-/* Bytes from what mf_gradient_place gives to the tensor's first element: on GPUs, which have no slots. */
+/* Bytes from what mf_gradient_place gives to the tensor's first element: on GPUs. */
 static uint64_t bytes_behind(const struct gradient_run *run, int place)
 {
     const struct gradient *data = run->plan->data;
     const struct problem *problem = &run->plan->problem;
     if (!run->plan->device->api)
         return 0;
+    if (place >= AT_SLOT)
+        return (uint64_t)data->slot_at[place - AT_SLOT];
     const int k = place >= AT_GRADIENT ? data->output[place - AT_GRADIENT] : 0;
     if (place >= AT_GRADIENT)
         return (uint64_t)(run->pointers->out_offset[k] * mf_dtypes[problem->out_type[k]].size);
@@ -101,6 +105,8 @@ static mf_status run_all(const struct gradient_run *run)
 {
     const struct gradient *data = run->plan->data;
     MF_TRY(run_steps(run));
+    if (mf_gradient_has_winners(data) && run->plan->device->api)
+        return mf_gpu_winners_send(run->plan, run->pointers);
     if (mf_gradient_has_winners(data))
         mf_gradient_send(run);
     for (int f = 0; f < data->argument.count; f++)
@@ -114,7 +120,9 @@ static mf_status run_all(const struct gradient_run *run)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct gradient *data = plan->data;
-    struct gradient_run run = {plan, pointers, NULL};
+    struct gradient_run run = {plan, pointers, data->memory};
+    if (plan->device->api)
+        return run_all(&run);
     if (data->workspace_bytes && !(run.workspace = mf_alloc_aligned((size_t)data->workspace_bytes)))
         return MF_ERROR_MEMORY;
     mf_status status = run_all(&run);
@@ -129,6 +137,8 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
     for (int s = 0; s < data->step_count && n > 0 && (size_t)n < size; s++)
         n += snprintf(text + n, size - (size_t)n, " %s%s", mf_plan_solver(data->step[s].plan),
                       data->step[s].if_left ? "?" : "");
+    if (mf_gradient_has_winners(data) && plan->device->api && n > 0 && (size_t)n < size)
+        mf_gpu_winners_print(plan, text + n, size - (size_t)n);
 }
 
 static void forget(struct mf_plan *plan)
@@ -136,6 +146,8 @@ static void forget(struct mf_plan *plan)
     struct gradient *data = plan->data;
     for (int s = 0; data && s < data->step_count; s++)
         mf_plan_destroy(data->step[s].plan);
+    if (data)
+        mf_gpu_winners_forget(plan);
 }
 
 const struct solver mf_solver_gradient = {
