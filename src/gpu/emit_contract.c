@@ -43,6 +43,36 @@ static void mark_between(const struct pool *pool, int root, const int node[FACTO
             mark_between(pool, pool->node[root].arg[k], node, used);
 }
 
+/* The windows of a factor's operands; what is put for a value outside; which of the other's values show it. Where no
+ * windows are checked, values show that are not finite. */
+static void emit_windows(const struct problem *problem, const char *operand, const struct gpu_contraction *contraction,
+                         int f, struct gpu_text *to)
+{
+    const struct nest *nest = &problem->memory;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const char side = side_name[f], *type = mf_class_type[reducer->cls];
+    const int subtracts = problem->program.map.node[reducer->arg[0]].op == OP_sub;
+    const int extreme = nest->window_count && reducer->fold != FOLD_SUM;
+    const int lowest = (reducer->fold == FOLD_MAX) !=
+                       (subtracts && contraction->node[f] == problem->program.map.node[reducer->arg[0]].arg[1]);
+    int count = 0;
+    mf_text_add(to, "#define FOR_WINDOWS_%c(X)", side);
+    for (int w = 0; w < nest->window_count; w++)
+        if (operand[nest->window[w].input]) {
+            mf_text_add(to, " X(%d)", w);
+            count++;
+        }
+    mf_text_add(to, "\n#define WINDOWED_%c %d\n", side, count > 0);
+    if (extreme) {
+        mf_text_add(to, "#define outside_%c %s\n", side,
+                    mf_emit_fold_identity(lowest ? FOLD_MAX : FOLD_MIN, reducer->cls));
+        mf_text_add(to, "#define shows_%c(v) (!((v) %c %s))\n", side, lowest ? '<' : '>',
+                    mf_emit_fold_identity(lowest ? FOLD_MIN : FOLD_MAX, reducer->cls));
+    } else {
+        mf_text_add(to, "#define outside_%c (%s)0\n#define shows_%c(v) (!((v) - (v) == 0))\n", side, type, side);
+    }
+}
+
 static void emit_factor(const struct problem *problem, const struct gpu_slots *slots,
                         const struct gpu_contraction *contraction, int f, struct gpu_text *to)
 {
@@ -55,7 +85,9 @@ static void emit_factor(const struct problem *problem, const struct gpu_slots *s
     for (int s = 0; s < slots->count; s++)
         if (operand[slots->input[s]])
             mf_text_add(to, " X(%d)", s);
-    mf_text_add(to, "\ntypedef %s value_t_%c;\n", mf_class_type[pool->node[node].cls], side_name[f]);
+    mf_text_append(to, "\n");
+    emit_windows(problem, operand, contraction, f, to);
+    mf_text_add(to, "typedef %s value_t_%c;\n", mf_class_type[pool->node[node].cls], side_name[f]);
     mf_text_add(to, "static inline value_t_%c factor_%c(struct raw r)\n{\n", side_name[f], side_name[f]);
     mf_emit_pool(problem, slots, pool, used, 'v', to);
     mf_text_add(to, "    return %sv%d;\n}\n\n", contraction->negate[f] ? "-" : "", node);

@@ -36,6 +36,9 @@ static int has_vectors(const struct problem *problem, int node, int loop, int *f
     const struct nest *nest = &problem->memory;
     if (n->op == OP_OPERAND) {
         const int64_t *stride = nest->in[n->index];
+        for (int w = 0; w < nest->window_count; w++)
+            if (nest->window[w].input == n->index) /* each element is asked whether it is inside */
+                return 0;
         for (int l = 0; l < nest->kept + nest->reduced; l++)
             if (l != loop && stride[loop] && stride[l] % VECTOR)
                 return 0;
@@ -72,12 +75,11 @@ static void set_factors(const struct problem *problem, struct gpu_contraction *c
     }
 }
 
-int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *c)
+static int find_contraction(const struct mf_plan *plan, struct gpu_contraction *c)
 {
     const struct problem *problem = &plan->problem;
-    const struct nest *nest = &problem->memory;
     int node[FACTORS];
-    if (!problem->program.reducer_count || !problem->kept_total || problem->reduced_total < 2 || nest->window_count ||
+    if (!problem->program.reducer_count || !problem->kept_total || problem->reduced_total < 2 ||
         problem->reduced_total > INT32_MAX - ROOM_FOR_STEPS || problem->program.reducer[0].kind == RED_USER ||
         !mf_factors_find(&problem->program.map, problem->program.reducer[0].arg[0], node))
         return 0;
@@ -90,6 +92,11 @@ int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *
     else
         set_factors(problem, c, node[0], node[1]);
     return 1;
+}
+
+int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *c)
+{
+    return !plan->problem.memory.window_count && find_contraction(plan, c);
 }
 
 void mf_gpu_contraction_turn(const struct problem *problem, struct gpu_contraction *c)
@@ -109,13 +116,37 @@ static int is_ordered(const struct reducer *reducer)
     return mf_cls_is_float(reducer->cls) && (reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD);
 }
 
+/* Whether a value can stand for what lies outside of windows: of operands of the factors, in a sum of their products or
+ * an extreme of their sums, and nobody counts. Places outside have no address, so all parts of one are to fit. */
+static int packs_windows(const struct problem *problem, const struct gpu_contraction *c)
+{
+    enum { MOST_WINDOWS = 4 };
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const struct node *term = &problem->program.map.node[reducer->arg[0]];
+    const struct nest *nest = &problem->memory;
+    if (!nest->window_count)
+        return 1;
+    for (int w = 0; w < nest->window_count; w++)
+        if (!problem->map_uses[nest->window[w].input] ||
+            !mf_nest_parts_fit(nest, nest->window[w].step, nest->window[w].offset) ||
+            !mf_nest_parts_fit(nest, nest->in[nest->window[w].input], 0))
+            return 0;
+    for (int f = 0; f < FACTORS; f++)
+        if (c->node[f] != term->arg[0] && c->node[f] != term->arg[1])
+            return 0;
+    return nest->window_count <= MOST_WINDOWS && !problem->program.uses_count &&
+           ((term->op == OP_mul && reducer->fold == FOLD_SUM) ||
+            ((term->op == OP_add || term->op == OP_sub) && mf_cls_is_float(reducer->cls) &&
+             (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX)));
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct program *program = &plan->problem.program;
     struct gpu_contraction c;
     enum { MOST_TILES = 128 };
-    return program->reducer_count == 1 && program->reducer[0].kind == RED_FOLD && mf_gpu_contraction_fits(plan, &c) &&
-           fills_tiles(&plan->problem, &c) &&
+    return program->reducer_count == 1 && program->reducer[0].kind == RED_FOLD && find_contraction(plan, &c) &&
+           packs_windows(&plan->problem, &c) && fills_tiles(&plan->problem, &c) &&
            (!is_ordered(&program->reducer[0]) || plan->problem.reduced_total <= (int64_t)MOST_TILES * TILE);
 }
 
@@ -359,7 +390,7 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
 static mf_status make(struct mf_plan *plan)
 {
     struct gpu_contraction c = {.kind = CONTRACT_FOLD};
-    mf_gpu_contraction_fits(plan, &c);
+    find_contraction(plan, &c);
     c.in_tree = is_ordered(&plan->problem.program.reducer[0]);
     for (int f = 0; f < FACTORS; f++)
         if (c.in_tree && c.along_terms[f]) /* terms beside each other are far away in that order */

@@ -8,6 +8,8 @@
  * p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not IN_TREE); p[4], p[5], p[6]: bytes of the
  * workspace before the table of parts, their states, their counters; it begins with the table of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
  * TWICE: every tile is gone through twice, for accumulate's 0 and 1, with acc_between between.
+ * Where a factor has windows that leave its tensor, what lies outside is a value that changes no output beside any that
+ * does not show, and once a block has met one that does it asks for every term whether it is inside.
  * Cost of a term: one product, one fold, and 1/ROW_OWN + 1/COLUMN_OWN values from shared memory. */
 /* The values that wait for their right neighbours. */
 struct waiting {
@@ -86,6 +88,42 @@ static inline void store_parts(struct tensors T, shape_ptr S, struct corner at, 
     }
 }
 
+#if WINDOWS
+/* add_run, of terms inside alone. first: the tile's, in the sequence. */
+static inline void add_inside(shape_ptr S, terms_t terms, acc_t acc[ROW_OWN][COLUMN_OWN],
+                              SHARED_POINTER const value_t_x *x, SHARED_POINTER const value_t_y *y,
+                              SHARED_POINTER const struct spot_x *spots_x, SHARED_POINTER const struct spot_y *spots_y,
+                              int from, int to, int first)
+{
+    NO_UNROLL
+    for (int t = from; t < to; t++) {
+        const struct place term = element_place(S, no_place(), term_number(terms, first + t));
+        value_t_x row[ROW_OWN];
+        value_t_y column[COLUMN_OWN];
+        int rows = 0, columns = 0;
+        get_x(x + t * PITCH_x, THREAD / COLUMN_THREADS, row);
+        get_y(y + t * PITCH_y, THREAD % COLUMN_THREADS, column);
+        UNROLL
+        for (int i = 0; i < ROW_OWN; i++)
+            rows |= is_inside_x(S, &spots_x[own_position_x(THREAD / COLUMN_THREADS, i)], term) << i;
+        UNROLL
+        for (int j = 0; j < COLUMN_OWN; j++)
+            columns |= is_inside_y(S, &spots_y[own_position_y(THREAD % COLUMN_THREADS, j)], term) << j;
+        EVERY_OUTPUT if (rows >> i & columns >> j & 1)
+            accumulate(&acc[i][j], row[i], column[j], first + t, 1);
+    }
+}
+#define ADD_RUN(acc, x, y, from, to, t)                                              \
+    do {                                                                             \
+        if (odd)                                                                     \
+            add_inside(S, terms, acc, x, y, spots_x, spots_y, from, to, t);          \
+        else                                                                         \
+            add_run(acc, x, y, from, to, t, 1);                                      \
+    } while (0)
+#else
+#define ADD_RUN(acc, x, y, from, to, t) add_run(acc, x, y, from, to, t, 1)
+#endif
+
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     SHARED struct spot_x spots_x[ROWS];
@@ -132,8 +170,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
         SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
         const int n = end - t < STEP ? end - t : STEP;
-        const int not_finite = put_x(raw_x, x) | put_y(raw_y, y);
-        if (LOOKS_FOR_NANS && not_finite)
+        const int of_x = put_x(raw_x, x), of_y = put_y(raw_y, y);
+        if (LOOKS_FOR_NANS ? of_x | of_y : (WINDOWED_y && of_x) | (WINDOWED_x && of_y))
             odd = 1;
 #if IN_TREE
         if (THREAD < n)
@@ -148,7 +186,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         NO_UNROLL
         for (int from = 0; from < n;) {
             const int run = runs[phase * STEP + from], to = from + run / 16;
-            add_run(acc, x, y, from, to, t, 1);
+            ADD_RUN(acc, x, y, from, to, t);
             from = to;
             if (run % 16) {
                 end_run(acc, youngest, &waiting, &count, run % 16 - 1);
@@ -161,7 +199,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         if (TWICE)
             between(acc);
         if (TWICE || !(LOOKS_FOR_NANS && odd))
-            add_run(acc, x, y, 0, n, t, 1);
+            ADD_RUN(acc, x, y, 0, n, t);
 #endif
         phase ^= 1;
     }
