@@ -48,7 +48,8 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     struct product_form form;
-    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, &form) && reducer->kind == RED_FOLD &&
+    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, 0, &form) &&
+           reducer->kind == RED_FOLD &&
            plan->device->kernels->contractions->tile[form.product][reducer->fold][reducer->cls][1] &&
            packs_windows(&plan->problem, &form);
 }
@@ -85,7 +86,7 @@ static mf_status make(struct mf_plan *plan)
     int windows = plan->problem.memory.window_count > 0;
     if (!data)
         return MF_ERROR_MEMORY;
-    mf_contraction_fits(plan, &form);
+    mf_contraction_fits(plan, 0, &form);
     for (int any = 0; any < 2; any++)
         data->tile[any] = plan->device->kernels->contractions->tile[form.product][reducer->fold][reducer->cls][any];
     for (int f = 0; f < FACTORS; f++) {
@@ -138,11 +139,7 @@ static void task(struct contraction_worker *w)
             atomic_store(w->refused, 1);
             return;
         }
-        mf_contraction_tiles(w, block, data->tile[0] && !not_finite ? data->tile[0] : data->tile[1],
-                             mf_contraction_values(w, top));
-        for (int32_t j = 0; j < block->joins; j++, top--)
-            mf_contraction_join(w, fold, mf_contraction_values(w, top - 1), mf_contraction_values(w, top));
-        top++;
+        top = mf_contraction_fold(w, block, data->tile[0] && !not_finite ? data->tile[0] : data->tile[1], fold, top);
     }
     mf_contraction_store(w, set_states);
 }

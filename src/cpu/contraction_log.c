@@ -30,7 +30,7 @@ _Static_assert((int)BLOCK_ROWS <= (int)MOST_POSITIONS, "shifts of a block's rows
 static int applicable(const struct mf_plan *plan)
 {
     struct product_form form;
-    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, &form) &&
+    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, 0, &form) &&
            plan->problem.program.reducer[0].kind == RED_LSE && form.product == PRODUCT_ADD &&
            !plan->problem.memory.window_count;
 }
@@ -62,7 +62,7 @@ static mf_status make(struct mf_plan *plan, enum tier tier)
         return MF_ERROR_MEMORY;
     data->tier = tier;
     MF_TRY(mf_plan_start_tiers(plan));
-    mf_contraction_fits(plan, &form);
+    mf_contraction_fits(plan, 0, &form);
     return mf_contraction_plan(plan, &data->contraction, &form, ANY_ORDER, ARRAYS);
 }
 
