@@ -95,8 +95,8 @@ struct contraction {
 /* Terms fold in the contract's order, in any order, or one after the other as written. */
 enum term_numbers { CONTRACT_ORDER, ANY_ORDER, WRITTEN_ORDER };
 
-/* Plans blocks, order and memory, for reducers of the first one's class; factor[].looks_for_nans is set by the caller. arrays: of values, at least those
- * of the order's levels. */
+/* Plans blocks, order and memory, for reducers of the first one's class; factor[].looks_for_nans is set by the caller.
+ * arrays: of values, at least those of the order's levels. */
 mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *contraction,
                               const struct product_form *form, enum term_numbers numbers, int arrays);
 /* A solver's print and forget. */
@@ -114,7 +114,7 @@ struct contraction_worker {
     struct finish finish;
     atomic_int *refused;
 };
-/* Computes and stores; or sets *refused, and the outputs are undefined. Passes have a worker each, one after the other. */
+/* Computes and stores; or sets *refused, and the outputs are undefined. Passes have a worker each. */
 typedef void contraction_task(struct contraction_worker *worker);
 enum { CONTRACTION_PASSES = 4 };
 

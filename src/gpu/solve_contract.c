@@ -1,5 +1,5 @@
-/* Solvers "contract", "contract-arg" and "contract-several" of a GPU: a product of two factors that have kept loops of their own, folded
- * (kernels/contract.cl). */
+/* Solvers "contract", "contract-arg" and "contract-several" of a GPU: a product of two factors that have kept
+ * loops of their own, folded (kernels/contract.cl). */
 #include <stdio.h>
 
 #include "../term_order.h"
