@@ -382,7 +382,8 @@ static mf_status take_options(struct gradient_maker *maker, const mf_options *op
     const char *solver = options && options->solver && *options->solver ? options->solver : "gradient";
     MF_TRY(mf_options_check(options));
     maker->plan->threads = maker->plan->device->thread_count;
-    maker->exact = maker->plan->device->api != NULL || !strcmp(solver, "gradient-exact");
+    maker->exact = maker->plan->device->api != NULL || !strcmp(solver, "gradient-exact") ||
+                   (options && options->flags & MF_LOG_EXACT);
     if (strcmp(solver, "gradient") != 0 && strcmp(solver, "gradient-exact") != 0)
         return mf_fail(MF_ERROR_ARGUMENT,
                        "there is no solver \"%.40s\" for gradients; there are gradient gradient-exact", solver);

@@ -43,6 +43,12 @@ struct mf_plan {
     int64_t pool[3];     /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros; */
     int64_t pool_of[2];  /* the convolution's rows and columns */
     atomic_llong *tiers; /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
+    /* Of the certified or unchecked ones those that the device found to be done exactly, -1 where it cannot be asked;
+     * null where they are counted as such. */
+    int64_t (*refused)(const struct mf_plan *plan);
+    struct refusals {
+        int64_t at, batch, rows, columns, tile_rows, tile_columns; /* bytes of the workspace; outputs */
+    } refusals;
     struct problem problem;
 };
 

@@ -1,6 +1,6 @@
 /* Solver "contract-several": several reducers over products of two factors, in one pass over the outputs: each is
- * folded into a block of outputs as solvers contract and contract-arg do it, with their kernels and in their order, and the
- * blocks are finished together. So nothing of the size of all terms is made, and no result waits in memory.
+ * folded into a block of outputs as solvers contract and contract-arg do it, with their kernels and in their order, and
+ * the blocks are finished together. So nothing of the size of all terms is made, and no result waits in memory.
  * Cost: M N K terms for every pass; a pass is a fold, or an argmin or argmax with the extreme itself. */
 #include "contraction.h"
 
