@@ -12,13 +12,9 @@ const struct solver *const mf_solvers[] = {
     &mf_solver_pair, &mf_solver_map,   &mf_solver_contract, &mf_solver_contract_arg, &mf_solver_contract_several,
     &mf_solver_few,  &mf_solver_outer, &mf_solver_inner,    &mf_solver_reference,    NULL,
 };
-const struct solver *const mf_solvers_by_name[] = {&mf_solver_log_certified,
-                                                   &mf_solver_log_fast,
-                                                   &mf_solver_log_exact,
-                                                   &mf_solver_log_running,
-                                                   &mf_solver_direct,
-                                                   &mf_solver_openblas,
-                                                   NULL};
+const struct solver *const mf_solvers_by_name[] = {
+    &mf_solver_log_certified, &mf_solver_log_fast, &mf_solver_log_exact, &mf_solver_log_running,
+    &mf_solver_log_two_pass,  &mf_solver_direct,   &mf_solver_openblas,  NULL};
 
 /* The processor reads its own memory and what a GPU shares with it (CUDA's and ROCm's host memory, CUDA's managed
  * memory), CUDA its own and those two. 0 is what a DLTensor has whose device was not set. */

@@ -457,3 +457,13 @@ const struct solver mf_solver_log_running = {
     mf_contraction_print,
     mf_contraction_forget,
 };
+/* The ladder's name for it, on every device. */
+const struct solver mf_solver_log_two_pass = {
+    "log-two-pass",
+    "log-exact by another name: the greatest term first, then one exp a term",
+    applicable,
+    make_exact,
+    execute,
+    mf_contraction_print,
+    mf_contraction_forget,
+};

@@ -24,6 +24,7 @@ struct gpu_contraction {
     int fast_loop[FACTORS];   /* the loop along which neighbours are read, */
     int at_a_time[FACTORS];   /* so many: operands have stride 1 or 0 there, and vectors do not cross a loop's end */
     int in_tree;              /* terms are folded in the contract's order */
+    int two_passes;           /* logarithms: the greatest of all terms first, else of every tile's */
     int negate[FACTORS];      /* logarithms: the term is the sum of the factors, this one negated */
 };
 

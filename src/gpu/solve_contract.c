@@ -360,10 +360,10 @@ void mf_gpu_tile_macros(const struct problem *problem, const struct gpu_contract
 {
     mf_text_add(to,
                 "#define ROWS %d\n#define COLUMNS %d\n#define ROW_OWN %d\n#define COLUMN_OWN %d\n#define STEP %d\n"
-                "#define AT_ONCE %d\n#define LOOKS_FOR_NANS %d\n#define TWICE %d\n",
+                "#define AT_ONCE %d\n#define LOOKS_FOR_NANS %d\n#define TWICE %d\n#define PASSES %d\n",
                 tile->rows, tile->columns, tile->row_own, tile->column_own, tile->step, tile->at_once,
                 (c->kind == CONTRACT_ARGUMENT || c->kind == CONTRACT_SEVERAL) && looks_for_nans(&problem->program),
-                c->kind == CONTRACT_LOG);
+                c->kind == CONTRACT_LOG && !c->two_passes, c->two_passes ? 2 : 1);
     if (flags)
         mf_text_add(to, "#define FLAG_ROWS %d\n#define FLAG_COLUMNS %d\n", flags->rows, flags->columns);
 }

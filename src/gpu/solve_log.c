@@ -1,10 +1,10 @@
-/* Solvers "log-certified", "log-fast" and "log-exact" of a GPU: out[m, n] = logsumexp over k of x[m, k] + y[k, n], as
- * src/cpu/contraction_log.c has it. They run only when they are asked for by name.
+/* Solvers "log-certified", "log-fast", "log-exact" (also "log-running") and "log-two-pass" of a GPU: out[m, n] =
+ * logsumexp over k of x[m, k] + y[k, n], as src/cpu/contraction_log.c has it. They run only when they are asked for by name.
  *
- * log-exact is kernels/contract.cl: in every tile the greatest term so far, then one exponential a term. The others
- * have three stages: log_pack.cl makes matrices of exponentials in the workspace, log_product.cl multiplies them (of
- * large ones it takes the products that cuBLAS has made, where there is one), and contract.cl computes those blocks of
- * outputs again that log_product.cl refused. */
+ * log-exact is kernels/contract.cl: in every tile the greatest term so far, then one exponential a term; log-two-pass
+ * finds the greatest of all terms first. The others have three stages: log_pack.cl makes matrices of exponentials in the
+ * workspace, log_product.cl multiplies them (of large ones it takes the products that cuBLAS has made, where there is
+ * one), and contract.cl computes those blocks of outputs again that log_product.cl refused. */
 #include <stdio.h>
 
 #include "cublas.h"
@@ -292,12 +292,22 @@ static mf_status execute_unchecked(const struct mf_plan *plan, const struct poin
 
 /* ---- solvers ---- */
 
-static mf_status make_exact(struct mf_plan *plan)
+static mf_status make_terms(struct mf_plan *plan, int two_passes)
 {
-    struct gpu_contraction c = {.kind = CONTRACT_LOG};
+    struct gpu_contraction c = {.kind = CONTRACT_LOG, .two_passes = two_passes};
     MF_TRY(mf_plan_start_tiers(plan));
     find(plan, &c);
     return mf_gpu_make_contraction(plan, &c, NULL);
+}
+
+static mf_status make_exact(struct mf_plan *plan)
+{
+    return make_terms(plan, 0);
+}
+
+static mf_status make_two_passes(struct mf_plan *plan)
+{
+    return make_terms(plan, 1);
 }
 
 static mf_status make_product(struct mf_plan *plan, int certified)
@@ -362,5 +372,22 @@ const struct solver mf_gpu_log_fast = {
     "log-fast",        "log-certified without the certificate: wrong where the greatest terms do not lie on each other",
     applicable,        make_fast,
     execute_unchecked, mf_gpu_print,
+    mf_gpu_forget,
+};
+
+const struct solver mf_gpu_log_running = {
+    "log-running",
+    "log-exact by another name: the terms are read once, a sum is rescaled where its greatest term grows",
+    applicable,
+    make_exact,
+    execute_checked,
+    mf_gpu_print,
+    mf_gpu_forget,
+};
+
+const struct solver mf_gpu_log_two_pass = {
+    "log-two-pass",  "the greatest of all terms first, then one exponential a term: the terms are read twice",
+    applicable,      make_two_passes,
+    execute_checked, mf_gpu_print,
     mf_gpu_forget,
 };

@@ -9,5 +9,5 @@ const struct solver *const mf_gpu_solvers[] = {
 };
 /* Those whose results are not the reference's bits (plan.h). */
 const struct solver *const mf_gpu_solvers_by_name[] = {
-    &mf_gpu_log_certified, &mf_gpu_log_fast, &mf_gpu_log_exact, &mf_gpu_cublas,
-    &mf_gpu_tensor_sum,    &mf_gpu_product,  &mf_gpu_window,    NULL};
+    &mf_gpu_log_certified, &mf_gpu_log_fast,   &mf_gpu_log_exact, &mf_gpu_log_running, &mf_gpu_log_two_pass,
+    &mf_gpu_cublas,        &mf_gpu_tensor_sum, &mf_gpu_product,   &mf_gpu_window,      NULL};

@@ -7,7 +7,8 @@
  *
  * p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not IN_TREE); p[4], p[5], p[6]: bytes of the
  * workspace before the table of parts, their states, their counters; it begins with the table of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
- * TWICE: every tile is gone through twice, for accumulate's 0 and 1, with acc_between between.
+ * TWICE: every tile is gone through twice, for accumulate's 0 and 1, with acc_between between; PASSES = 2: so are all
+ * terms.
  * Where a factor has windows that leave its tensor, what lies outside is a value that changes no output beside any that
  * does not show, and once a block has met one that does it asks for every term whether it is inside.
  * Cost of a term: one product, one fold, and 1/ROW_OWN + 1/COLUMN_OWN values from shared memory. */
@@ -23,7 +24,7 @@ struct count {
 
 static inline void between(acc_t acc[ROW_OWN][COLUMN_OWN])
 {
-#if TWICE
+#if TWICE || PASSES == 2
     EVERY_OUTPUT acc_between(&acc[i][j]);
 #endif
 }
@@ -163,45 +164,54 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         odd = 0;
     BARRIER();
     int phase = 0;
-    load_x(T, S, terms, spots_x, first, end, b.vectors != 0, raw_x);
-    load_y(T, S, terms, spots_y, first, end, b.vectors != 0, raw_y);
     NO_UNROLL
-    for (int t = first; t < end; t += STEP) {
-        SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
-        SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
-        const int n = end - t < STEP ? end - t : STEP;
-        const int of_x = put_x(raw_x, x), of_y = put_y(raw_y, y);
-        if (LOOKS_FOR_NANS ? of_x | of_y : (WINDOWED_y && of_x) | (WINDOWED_x && of_y))
-            odd = 1;
-#if IN_TREE
-        if (THREAD < n)
-            runs[phase * STEP + THREAD] = terms[t + THREAD].run;
-#endif
-        BARRIER();
-        if (t + STEP < end) {
-            load_x(T, S, terms, spots_x, t + STEP, end, b.vectors != 0, raw_x);
-            load_y(T, S, terms, spots_y, t + STEP, end, b.vectors != 0, raw_y);
-        }
-#if IN_TREE
-        NO_UNROLL
-        for (int from = 0; from < n;) {
-            const int run = runs[phase * STEP + from], to = from + run / 16;
-            ADD_RUN(acc, x, y, from, to, t);
-            from = to;
-            if (run % 16) {
-                end_run(acc, youngest, &waiting, &count, run % 16 - 1);
-                start_run(acc, 0);
-            }
-        }
-#else
-        if (TWICE || (LOOKS_FOR_NANS && odd))
-            add_run(acc, x, y, 0, n, t, 0);
-        if (TWICE)
+    for (int pass = 0; pass < PASSES; pass++) {
+        if (pass)
             between(acc);
-        if (TWICE || !(LOOKS_FOR_NANS && odd))
-            ADD_RUN(acc, x, y, 0, n, t);
+        load_x(T, S, terms, spots_x, first, end, b.vectors != 0, raw_x);
+        load_y(T, S, terms, spots_y, first, end, b.vectors != 0, raw_y);
+        NO_UNROLL
+        for (int t = first; t < end; t += STEP) {
+            SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
+            SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
+            const int n = end - t < STEP ? end - t : STEP;
+            const int of_x = put_x(raw_x, x), of_y = put_y(raw_y, y);
+            if (LOOKS_FOR_NANS ? of_x | of_y : (WINDOWED_y && of_x) | (WINDOWED_x && of_y))
+                odd = 1;
+#if IN_TREE
+            if (THREAD < n)
+                runs[phase * STEP + THREAD] = terms[t + THREAD].run;
 #endif
-        phase ^= 1;
+            BARRIER();
+            if (t + STEP < end) {
+                load_x(T, S, terms, spots_x, t + STEP, end, b.vectors != 0, raw_x);
+                load_y(T, S, terms, spots_y, t + STEP, end, b.vectors != 0, raw_y);
+            }
+#if IN_TREE
+            NO_UNROLL
+            for (int from = 0; from < n;) {
+                const int run = runs[phase * STEP + from], to = from + run / 16;
+                ADD_RUN(acc, x, y, from, to, t);
+                from = to;
+                if (run % 16) {
+                    end_run(acc, youngest, &waiting, &count, run % 16 - 1);
+                    start_run(acc, 0);
+                }
+            }
+#else
+#if PASSES == 2
+            add_run(acc, x, y, 0, n, t, pass);
+#else
+            if (TWICE || (LOOKS_FOR_NANS && odd))
+                add_run(acc, x, y, 0, n, t, 0);
+            if (TWICE)
+                between(acc);
+            if (TWICE || !(LOOKS_FOR_NANS && odd))
+                ADD_RUN(acc, x, y, 0, n, t);
+#endif
+#endif
+            phase ^= 1;
+        }
     }
 #if IN_TREE
     if (!HAS_YOUNGEST || count.waiting) /* else it is the only one */
