@@ -1,10 +1,11 @@
-/* Solvers "log-certified", "log-fast", "log-exact" (also "log-running") and "log-two-pass" of a GPU: out[m, n] =
- * logsumexp over k of x[m, k] + y[k, n], as src/cpu/contraction_log.c has it. They run only when they are asked for by name.
+/* Solvers "log-certified", "log-fast", "log-exact" (also "log-running") and "log-two-pass" of a GPU:
+ * out[m, n] = logsumexp over k of x[m, k] + y[k, n], as src/cpu/contraction_log.c has it. They run only when they are
+ * asked for by name.
  *
  * log-exact is kernels/contract.cl: in every tile the greatest term so far, then one exponential a term; log-two-pass
- * finds the greatest of all terms first. The others have three stages: log_pack.cl makes matrices of exponentials in the
- * workspace, log_product.cl multiplies them (of large ones it takes the products that cuBLAS has made, where there is
- * one), and contract.cl computes those blocks of outputs again that log_product.cl refused. */
+ * finds the greatest of all terms first. The others have three stages: log_pack.cl makes matrices of exponentials in
+ * the workspace, log_product.cl multiplies them (of large ones it takes the products that cuBLAS has made, where there
+ * is one), and contract.cl computes those blocks of outputs again that log_product.cl refused. */
 #include <stdio.h>
 
 #include "cublas.h"
