@@ -97,8 +97,8 @@ enum term_numbers { CONTRACT_ORDER, ANY_ORDER, WRITTEN_ORDER };
 
 /* Plans blocks, order and memory, for reducers of the first one's class; factor[].looks_for_nans is set by the caller.
  * arrays: of values, at least those of the order's levels. */
-mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *contraction,
-                              const struct product_form *form, enum term_numbers numbers, int arrays);
+mf_status mf_contraction_plan(struct mf_plan *plan, struct contraction *contraction, const struct product_form *form,
+                              enum term_numbers numbers, int arrays);
 /* A solver's print and forget. */
 void mf_contraction_print(const struct mf_plan *plan, char *text, size_t size);
 void mf_contraction_forget(struct mf_plan *plan);

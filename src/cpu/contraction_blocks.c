@@ -140,9 +140,34 @@ static void plan_factors(const struct mf_plan *plan, struct contraction *c, cons
     c->batch = problem->kept_total / c->factor[0].total / c->factor[1].total;
 }
 
-mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *c, const struct product_form *form,
+/* The kept loops in this order: those of the batch, of the rows, of the columns. So a row of a block's outputs is one
+ * run, wherever its elements lie, which is finished together. */
+static void group_loops(struct problem *problem, const struct product_form *form)
+{
+    struct nest *nest = &problem->memory;
+    const struct nest old = *nest;
+    struct factor_loops loops;
+    mf_factors_loops(problem, form->node, &loops);
+    const int swap = loops.loop[0][loops.count[0] - 1] > loops.loop[1][loops.count[1] - 1];
+    const int lists[] = {FACTORS, ROW_FACTOR ^ swap, COLUMN_FACTOR ^ swap};
+    int to = 0;
+    for (int list = 0; list <= FACTORS; list++)
+        for (int i = 0; i < loops.count[lists[list]]; i++, to++) {
+            const int from = loops.loop[lists[list]][i];
+            nest->size[to] = old.size[from];
+            for (int o = 0; o < problem->input_count; o++)
+                nest->in[o][to] = old.in[o][from];
+            for (int k = 0; k < problem->output_count; k++)
+                nest->out[k][to] = old.out[k][from];
+            for (int w = 0; w < nest->window_count; w++)
+                nest->window[w].step[to] = old.window[w].step[from];
+        }
+}
+
+mf_status mf_contraction_plan(struct mf_plan *plan, struct contraction *c, const struct product_form *form,
                               enum term_numbers numbers, int arrays)
 {
+    group_loops(&plan->problem, form);
     c->size = (int64_t)mf_cls_size(plan->problem.program.reducer[0].cls);
     plan_factors(plan, c, form, numbers == WRITTEN_ORDER ? &plan->problem.written : &plan->problem.memory);
     MF_TRY(mf_term_order_make(&c->order, plan->problem.reduced_total, numbers != CONTRACT_ORDER));
