@@ -268,8 +268,9 @@ MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *in
  * output_gradient  d: the output's shape, any float type and strides.
  * gradients        one tensor for every operand, of the operand's shape, with a float type and strides of its own; one
  *                  with dtype.bits = 0 (a zeroed DLTensor) is not wanted. At least one is.
- * options          solver: "gradient" (the same as null), or "gradient-exact", which takes one exp for every term of a
- *                  logsumexp, as the flag MF_LOG_EXACT does; there is no unchecked way.
+ * options          solver: "gradient" (the same as null); "gradient-exact", which takes one exp for every term of a
+ *                  logsumexp, as the flag MF_LOG_EXACT does; "gradient-products", which on a GPU makes products of
+ *                  matrices of few terms, too. There is no unchecked way.
  *
  * The plan is executed as every plan: inputs are the fold's operands in order, then its output as it was computed (read
  * for logsumexp only, else it may be null), then d; outputs are the wanted gradients, in the operands' order.

@@ -38,7 +38,7 @@ static int64_t plane_bytes(const mf_net_plan *plan, const struct plane *plane)
 
 static int in_memory(const mf_net_plan *plan, int layer)
 {
-    return mf_plane(plan, layer)->owns && !(layer >= 0 && plan->pooled[layer]);
+    return mf_plane(plan, layer)->owns && !(layer >= 0 ? plan->pooled[layer] : plan->reads_pictures);
 }
 
 /* ---- places ---- */

@@ -23,6 +23,8 @@ struct weight_shape mf_weight_shape(const mf_net_plan *plan, int layer)
     shape.panels = 1;
     shape.panel = mf_up_to(l->c, GPU_FILTERS);
     shape.by_filter = plan->rounds && plan->way == MF_NET_FOLDS && MF_GPU_LIMITS(plan->device->gpu)->warpgroups;
+    if (plan->reads_pictures && !layer)
+        return shape;
     if (from->owns && !(plan->options.flags & MF_ORDER_CONTRACT)) /* whose order counts the terms */
         shape.channels = mf_up_to(from->c, GPU_PIECE / mf_item_bytes(from->type));
     return shape;

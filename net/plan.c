@@ -219,7 +219,9 @@ mf_status mf_net_plan_step(const mf_net_plan *plan, int number, mf_net_step *inf
                        !plan || !info ? "a pointer is null" : "there is no such step");
     const struct step *step = &plan->step[number];
     *info = (mf_net_step){step->layer, kinds[step->kind], step->seconds,
-                          step->fold ? mf_plan_describe(step->fold) : step->text};
+                          step->fold        ? mf_plan_describe(step->fold)
+                          : step->described ? mf_plan_describe(step->described)
+                                            : step->text};
     return MF_OK;
 }
 

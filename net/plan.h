@@ -69,6 +69,7 @@ struct step {
     int64_t pool[3];            /* of mf_plan_create_pooled, where the fold makes the pool too */
     const char *pool_solver;    /* with it */
     const struct plane *begins; /* the plane that this step is the first to write, or null */
+    const mf_plan *described;   /* where there is no fold of its own: tells what the step is; or null */
     struct blas_step *blas;
     struct winograd_step *winograd;
     struct band_step *bands;
@@ -103,6 +104,9 @@ struct mf_net_plan {
     void *upload;   /* pictures that came from the CPU, on a GPU */
     void *channels; /* their numbers, where whole pixels are written, on a GPU */
     int64_t upload_bytes, bytes;
+    int reads_pictures;   /* the first convolution takes them as they come: no plane has them */
+    struct view picture;  /* then: what it takes, */
+    const mf_plan *taken; /* and by which fold */
     struct input_form *form;
     int next_form; /* the next of them that is made anew */
     int measure;
@@ -142,6 +146,12 @@ void mf_numbers_forget(mf_net_plan *plan);
 
 /* ---- run.c: pictures and steps ---- */
 
+/* Runs the first convolution where it takes pictures. */
+step_fn mf_step_run_pictures;
+/* The fold that takes row-major ones of f32. */
+const mf_plan *mf_net_picture_fold(const mf_net_plan *plan);
+/* Whether the first convolution is to take the pictures, which is tried. */
+mf_status mf_net_try_pictures(mf_net_plan *plan);
 /* The folds that take pictures of u8 and f32. */
 mf_status mf_net_plan_inputs(mf_net_plan *plan);
 void mf_net_forget_inputs(mf_net_plan *plan);
@@ -182,6 +192,9 @@ mf_status mf_step_fold(mf_net_plan *plan, struct step *step, const char *modes, 
 /* The step's convolution, or pool, as a fold from one plane to another. */
 mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to);
 mf_status mf_step_pool_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to);
+/* The first convolution, as a fold of pictures in the caller's memory, with the pool behind it where the plan wants
+ * that: on tensor cores that take few channels, MF_ERROR_UNSUPPORTED elsewhere. */
+mf_status mf_step_picture_fold(mf_net_plan *plan, struct step *step, const struct view *picture);
 /* The expression of an activation of `inner`. */
 /* Room for an expression. */
 enum { MF_STEP_TEXT = 96 };

@@ -43,6 +43,19 @@ static int may_pool_on_gpu(const mf_net_plan *plan, int layer)
            !(plan->options.flags & MF_ORDER_CONTRACT) && l->groups == 1 && l->h % 2 == 0 && l->w % 2 == 0;
 }
 
+/* Whether solver pixels may be for the first convolution, which alone reads the pictures. */
+static int may_read_pictures(const mf_net_plan *plan)
+{
+    enum { MOST_CHANNELS = 4, LEAST_SIZE = 2, MOST_SIZE = 3 };
+    const mf_net *net = plan->net;
+    const struct layer *l = &net->layer[0];
+    return mf_device_kind(plan->device) == kDLCUDA && plan->way == MF_NET_FOLDS && plan->precision != MF_NET_F32 &&
+           !plan->keep && !plan->solver && !(plan->options.flags & MF_ORDER_CONTRACT) &&
+           !(net->flags & MF_NET_UNFUSED) && net->layer_count && l->kind == LAYER_CONVOLUTIONAL && l->groups == 1 &&
+           l->stride == 1 && l->before && l->size >= LEAST_SIZE && l->size <= MOST_SIZE && net->c <= MOST_CHANNELS &&
+           count_readers(net, -1) == 1 && !mf_plane(plan, -1)->result;
+}
+
 /* Whether the next layer pools 2 x 2 of this one, the last row and column too, and nobody else reads it. */
 static int is_only_pooled(const mf_net *net, int layer)
 {
@@ -142,7 +155,7 @@ static void pass_on(mf_net_plan *plan)
 static mf_status try_pooled(mf_net_plan *plan)
 {
     for (int l = 0; l < plan->net->layer_count && mf_device_kind(plan->device) != kDLCPU; l++) {
-        if (!plan->pooled[l])
+        if (!plan->pooled[l] || (plan->reads_pictures && !l))
             continue;
         MF_TRY(mf_step_try_pooled(plan, l, &plan->pooled[l]));
         if (!plan->pooled[l])
@@ -167,6 +180,9 @@ mf_status mf_planes_make(mf_net_plan *plan)
         if (mf_plane_owner(net, l) == l)
             MF_TRY(shape_plane(plan, l));
     pass_on(plan);
+    plan->reads_pictures = may_read_pictures(plan);
+    if (plan->reads_pictures)
+        MF_TRY(mf_net_try_pictures(plan));
     MF_TRY(try_pooled(plan));
     MF_TRY(mf_arena_make(plan));
     pass_on(plan); /* now with the memory */

@@ -111,8 +111,8 @@ enum { COLOURS = 3, OPERANDS = COLOURS + 1 };
  * memory takes 32 bytes at once. Then channels are operands of their own, and the last operand tells the output's. */
 static int writes_pixels(const mf_net_plan *plan)
 {
-    return mf_device_kind(plan->device) != kDLCPU && plan->net->c == COLOURS && mf_plane(plan, -1)->pitch > COLOURS &&
-           mf_plane(plan, -1)->pitch <= UINT8_MAX;
+    return !plan->reads_pictures && mf_device_kind(plan->device) != kDLCPU && plan->net->c == COLOURS &&
+           mf_plane(plan, -1)->pitch > COLOURS && mf_plane(plan, -1)->pitch <= UINT8_MAX;
 }
 
 static mf_status number_channels(mf_net_plan *plan)
@@ -148,11 +148,17 @@ static mf_status make_form(mf_net_plan *plan, struct input_form *form, const str
 {
     DLTensor in[OPERANDS];
     struct view numbers, to;
+    struct step step = {.kind = STEP_CONV};
     mf_net_count(plan, form->fold, -1);
     mf_plan_destroy(form->fold);
     form->fold = NULL;
     form->type = input->tensor.dtype;
     memcpy(form->stride, input->stride, sizeof form->stride);
+    if (plan->reads_pictures) {
+        MF_TRY(mf_step_picture_fold(plan, &step, input));
+        form->fold = step.fold;
+        return MF_OK;
+    }
     view_picture(plan, input, &numbers, in, &to);
     char text[4 * MF_STEP_TEXT];
     snprintf(text, sizeof text, "%s%s",
@@ -163,6 +169,26 @@ static mf_status make_form(mf_net_plan *plan, struct input_form *form, const str
                           &plan->options, &form->fold));
     mf_net_count(plan, form->fold, 1);
     return MF_OK;
+}
+
+/* Pictures of this type, row-major, in memory that is not there yet. */
+static void view_any(struct view *view, const mf_net_plan *plan, mf_type type)
+{
+    DLTensor given = mf_tensor(NULL, type, 4, NULL);
+    given.device.device_type = (DLDeviceType)mf_device_kind(plan->device);
+    view_input(view, plan, &given);
+}
+
+mf_status mf_net_try_pictures(mf_net_plan *plan)
+{
+    struct step step = {.kind = STEP_CONV};
+    struct view input;
+    view_any(&input, plan, MF_F32);
+    const mf_status status = mf_step_picture_fold(plan, &step, &input);
+    plan->reads_pictures = status == MF_OK;
+    mf_net_count(plan, step.fold, -1);
+    mf_plan_destroy(step.fold);
+    return status == MF_ERROR_UNSUPPORTED ? MF_OK : status;
 }
 
 /* The fold for such pictures, which is made where it is not there. */
@@ -193,12 +219,15 @@ mf_status mf_net_plan_inputs(mf_net_plan *plan)
     if (writes_pixels(plan))
         MF_TRY(number_channels(plan));
     for (int f = 0; f < OWN_FORMS; f++) {
-        DLTensor given = mf_tensor(NULL, types[f], 4, NULL);
-        given.device.device_type = (DLDeviceType)mf_device_kind(plan->device);
-        view_input(&input, plan, &given);
+        view_any(&input, plan, types[f]);
         MF_TRY(make_form(plan, &plan->form[f], &input));
     }
     return MF_OK;
+}
+
+const mf_plan *mf_net_picture_fold(const mf_net_plan *plan)
+{
+    return plan->form[OWN_FORMS - 1].fold;
 }
 
 void mf_net_forget_inputs(mf_net_plan *plan)
@@ -212,7 +241,13 @@ void mf_net_forget_inputs(mf_net_plan *plan)
         mf_memory_destroy(plan->device, plan->channels);
 }
 
-/* The pictures become the plane of layer -1. */
+mf_status mf_step_run_pictures(const mf_net_plan *plan, const struct step *step, void *stream)
+{
+    const DLTensor in[STEP_INPUTS] = {plan->picture.tensor, step->in[1].tensor, step->in[2].tensor};
+    return mf_plan_execute_tensors(plan->taken, in, &step->out.tensor, stream);
+}
+
+/* The pictures become the plane of layer -1, or are there for the first convolution. */
 static mf_status take_input(mf_net_plan *plan, const DLTensor *given, void *stream)
 {
     struct view input, numbers, to;
@@ -222,6 +257,13 @@ static mf_status take_input(mf_net_plan *plan, const DLTensor *given, void *stre
     if (mf_device_kind(plan->device) != kDLCPU && mf_tensor_memory(given) == kDLCPU)
         MF_TRY(upload(plan, &input));
     MF_TRY(find_form(plan, &input, &fold));
+    if (plan->reads_pictures) {
+        plan->taken = fold;
+        plan->picture = input;
+        plan->picture.tensor.shape = plan->picture.shape;
+        plan->picture.tensor.strides = plan->picture.stride;
+        return MF_OK;
+    }
     MF_TRY(mf_plane_begin(plan, mf_plane(plan, -1), stream));
     view_picture(plan, &input, &numbers, in, &to);
     return mf_plan_execute_tensors(fold, in, &to.tensor, stream);

@@ -131,18 +131,13 @@ static void window_text(char *text, size_t size, const struct layer *l, char mod
     snprintf(text, size, "(%s%c+%c%s)", stride, mode, offset, outside);
 }
 
-mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to)
+/* Weights, biases and output of a convolution. */
+static void view_conv(mf_net_plan *plan, struct step *step, const struct plane *to)
 {
     const struct layer *l = &plan->net->layer[step->layer];
     const struct numbers *numbers = &plan->numbers[step->layer];
-    const int fused = !(plan->net->flags & MF_NET_UNFUSED);
     const struct weight_shape shape = mf_weight_shape(plan, step->layer);
     const int64_t in = shape.channels, taps = l->size * l->size, p = shape.panel, o = l->groups * shape.panels;
-    char h[48], w[48], modes[160], expression[4 * MF_STEP_TEXT];
-    window_text(h, sizeof h, l, 'h', 'i', 0);
-    window_text(w, sizeof w, l, 'w', 'j', 0);
-    /* a group's filters are one panel where there are several groups */
-    mf_view_groups(&step->in[0], plan, from, l->before, l->groups, in);
     if (shape.by_filter)
         mf_view_make(&step->in[1], plan, shape.type, numbers->weights, 0, 5, (int64_t[]){o, p, l->size, l->size, in},
                      (int64_t[]){taps * in * p, taps * in, l->size * in, in, 1});
@@ -152,31 +147,90 @@ mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct p
     mf_view_make(&step->in[2], plan, MF_F32, numbers->bias, 0, 2, (int64_t[]){o, p}, (int64_t[]){p, 1});
     mf_view_make(&step->out, plan, to->type, to->memory, to->first, 5, (int64_t[]){plan->batch, to->h, to->w, o, p},
                  (int64_t[]){to->image, to->row, to->pitch, p, 1});
-    step->input_count = fused ? 3 : 2;
+    step->input_count = plan->net->flags & MF_NET_UNFUSED ? 2 : 3;
+}
+
+static const char *weight_modes(const mf_net_plan *plan, int layer)
+{
+    return mf_weight_shape(plan, layer).by_filter ? "opijc" : "oijcp";
+}
+
+mf_status mf_step_conv_fold(mf_net_plan *plan, struct step *step, const struct plane *from, const struct plane *to)
+{
+    const struct layer *l = &plan->net->layer[step->layer];
+    const int fused = !(plan->net->flags & MF_NET_UNFUSED);
+    char h[48], w[48], modes[160], expression[4 * MF_STEP_TEXT];
+    window_text(h, sizeof h, l, 'h', 'i', 0);
+    window_text(w, sizeof w, l, 'w', 'j', 0);
+    /* a group's filters are one panel where there are several groups */
+    mf_view_groups(&step->in[0], plan, from, l->before, l->groups, mf_weight_shape(plan, step->layer).channels);
+    view_conv(plan, step, to);
     snprintf(modes, sizeof modes, "n%s%s%cc,%s%s->nhwop", h, w, l->groups > 1 ? 'o' : 'g',
-             shape.by_filter ? "opijc" : "oijcp", fused ? ",op" : "");
+             weight_modes(plan, step->layer), fused ? ",op" : "");
     mf_activation_text(l->activation, "sum(a*b)+c", expression, sizeof expression);
     mf_rounded_text(plan, to, expression, sizeof expression);
     return finish_step(plan, step, modes, fused ? expression : "sum(a*b)");
+}
+
+/* The layer's output as if it were in memory, where the pooled one is; the step makes that. */
+static struct plane before_pool(const mf_net_plan *plan, struct step *step)
+{
+    const struct layer *l = &plan->net->layer[step->layer];
+    const struct plane *pooled = mf_plane(plan, step->layer + 1);
+    struct plane dense = *pooled;
+    dense.h = l->h;
+    dense.w = l->w;
+    dense.row = l->w * dense.pitch;
+    dense.image = l->h * dense.row;
+    step->pool[0] = pooled->image;
+    step->pool[1] = pooled->row;
+    step->pool[2] = pooled->pitch;
+    return dense;
+}
+
+mf_status mf_step_picture_fold(mf_net_plan *plan, struct step *step, const struct view *picture)
+{
+    const struct layer *l = &plan->net->layer[step->layer];
+    const int f16 = plan->precision == MF_NET_F16;
+    mf_options by_name = plan->options;
+    char h[48], w[48], modes[160], value[4 * MF_STEP_TEXT], sum[2 * MF_STEP_TEXT], expression[4 * MF_STEP_TEXT];
+    const struct plane to = plan->pooled[step->layer] ? before_pool(plan, step) : *mf_plane(plan, step->layer);
+    window_text(h, sizeof h, l, 'h', 'i', l->before);
+    window_text(w, sizeof w, l, 'w', 'j', l->before);
+    step->in[0] = *picture;
+    view_conv(plan, step, &to);
+    by_name.solver = step->pool_solver = f16 ? "pixels" : "pixels:rounded";
+    snprintf(modes, sizeof modes, "n%s%sc,%s,op->nhwop", h, w, weight_modes(plan, step->layer));
+    snprintf(value, sizeof value, "f32(a)%s", picture->tensor.dtype.code == kDLUInt ? "/255" : "");
+    mf_rounded_text(plan, mf_plane(plan, -1), value, sizeof value);
+    snprintf(sum, sizeof sum, "sum(%s(%.*s)*b)+c", f16 ? "f16" : "", MF_STEP_TEXT, value);
+    mf_activation_text(l->activation, sum, expression, sizeof expression);
+    mf_rounded_text(plan, &to, expression, sizeof expression);
+    /* a view's tensor refers to the view, which is a copy here */
+    step->in[0].tensor.shape = step->in[0].shape;
+    step->in[0].tensor.strides = step->in[0].stride;
+    return plan_fold(plan, step, modes, expression, &by_name);
+}
+
+static mf_status add_picture_conv(mf_net_plan *plan, int layer)
+{
+    struct step *step = mf_step_add(plan, layer, STEP_CONV);
+    const struct plane to = plan->pooled[layer] ? before_pool(plan, step) : *mf_plane(plan, layer);
+    view_conv(plan, step, &to);
+    step->run = mf_step_run_pictures;
+    step->described = mf_net_picture_fold(plan);
+    return MF_OK;
 }
 
 /* The convolution and the pool behind it in one fold. */
 static mf_status add_pooled_conv(mf_net_plan *plan, int layer)
 {
     const struct layer *l = &plan->net->layer[layer];
-    const struct plane *pooled = mf_plane(plan, layer + 1);
-    struct plane dense = *pooled;
     struct step *step = mf_step_add(plan, layer, STEP_CONV);
-    dense.h = l->h;
-    dense.w = l->w;
-    dense.row = l->w * dense.pitch;
-    dense.image = l->h * dense.row;
+    const struct plane dense = before_pool(plan, step);
     step->pool_solver = plan->precision != MF_NET_TF32 ? "window"
                         : reads_rounded(plan, layer)   ? "window:rounded"
                                                        : "window:tf32";
-    step->pool[0] = pooled->image;
-    step->pool[1] = pooled->row;
-    step->pool[2] = pooled->pitch;
     return mf_step_conv_fold(plan, step, mf_plane(plan, l->source[0]), &dense);
 }
 
@@ -195,6 +249,8 @@ static mf_status add_conv(mf_net_plan *plan, int layer)
 {
     if (plan->way == MF_NET_BLAS)
         return mf_blas_add_conv(plan, layer);
+    if (plan->reads_pictures && !layer)
+        return add_picture_conv(plan, layer);
     if (plan->winograd[layer])
         return mf_winograd_add_conv(plan, layer);
     if (plan->pooled[layer] && mf_device_kind(plan->device) == kDLCPU)

@@ -306,6 +306,7 @@ mf_status mf_gradient_slot(struct gradient_maker *maker, enum slot slot, const c
     memset(&view->tensor, 0, sizeof view->tensor);
     view->tensor.shape = view->shape;
     view->tensor.ndim = ndim;
+    view->tensor.device = maker->view[AT_OUTPUT].tensor.device;
     view->tensor.dtype = (DLDataType){info->code, info->bits, 1};
     if (bytes > maker->data->slot_bytes[slot])
         maker->data->slot_bytes[slot] = bytes;
@@ -321,30 +322,43 @@ mf_status mf_gradient_reserve(struct gradient_maker *maker, enum slot slot, int6
     return MF_OK;
 }
 
-mf_status mf_gradient_step(struct gradient_maker *maker, const char *expression, int if_left, int input_count,
-                           const int *in, int output_count, const int *out)
+mf_status mf_gradient_step_of(struct gradient_maker *maker, const char *expression, const mf_options *options,
+                              int if_left, int input_count, const struct step_tensor *in, int output_count,
+                              const struct step_tensor *out)
 {
     struct gradient_step *step = &maker->data->step[maker->data->step_count];
     char modes[(MF_MAX_INPUTS + 1) * (MF_MAX_RANK + 2)];
-    DLTensor inputs[MF_MAX_INPUTS], outputs[2];
+    DLTensor inputs[MF_MAX_INPUTS], outputs[GRADIENT_RESULTS];
     size_t n = 0;
     for (int i = 0; i < input_count; i++) {
-        const struct place_view *view = &maker->view[in[i]];
-        n += (size_t)snprintf(modes + n, sizeof modes - n, "%s%s", i ? "," : "", view->letters);
-        inputs[i] = view->tensor;
-        step->in[i] = in[i];
+        n += (size_t)snprintf(modes + n, sizeof modes - n, "%s%s", i ? "," : "", in[i].letters);
+        inputs[i] = *in[i].tensor;
+        step->in[i] = in[i].place;
     }
-    snprintf(modes + n, sizeof modes - n, "->%s", maker->view[out[0]].letters);
+    snprintf(modes + n, sizeof modes - n, "->%s", out[0].letters);
     for (int k = 0; k < output_count; k++) {
-        outputs[k] = maker->view[out[k]].tensor;
-        step->out[k] = out[k];
+        outputs[k] = *out[k].tensor;
+        step->out[k] = out[k].place;
+        step->out_more[k] = out[k].more;
     }
     step->input_count = input_count;
     step->output_count = output_count;
     step->if_left = if_left;
-    MF_TRY(mf_plan_create(maker->plan->device, modes, expression, inputs, outputs, &maker->options, &step->plan));
+    MF_TRY(mf_plan_create_if(maker->plan->device, modes, expression, inputs, outputs, options,
+                             if_left ? maker->data->count : NULL, &step->plan));
     maker->data->step_count++;
     return MF_OK;
+}
+
+mf_status mf_gradient_step(struct gradient_maker *maker, const char *expression, int if_left, int input_count,
+                           const int *in, int output_count, const int *out)
+{
+    struct step_tensor from[MF_MAX_INPUTS], to[GRADIENT_RESULTS];
+    for (int i = 0; i < input_count; i++)
+        from[i] = (struct step_tensor){in[i], 0, maker->view[in[i]].letters, &maker->view[in[i]].tensor};
+    for (int k = 0; k < output_count; k++)
+        to[k] = (struct step_tensor){out[k], 0, maker->view[out[k]].letters, &maker->view[out[k]].tensor};
+    return mf_gradient_step_of(maker, expression, &maker->options, if_left, input_count, from, output_count, to);
 }
 
 int mf_gradient_target(struct gradient_maker *maker, int f)
@@ -359,7 +373,7 @@ int mf_gradient_target(struct gradient_maker *maker, int f)
 
 /* ---- planning ---- */
 
-static void lay_out(struct gradient_maker *maker)
+static mf_status lay_out(struct gradient_maker *maker)
 {
     struct gradient *data = maker->data;
     for (int s = 0; s < SLOTS; s++) {
@@ -375,6 +389,9 @@ static void lay_out(struct gradient_maker *maker)
             data->strides[f][d] = view->tensor.strides ? view->tensor.strides[d] : count;
         view->tensor.strides = NULL;
     }
+    return maker->plan->device->api && data->workspace_bytes
+               ? mf_memory_create(maker->plan->device, data->workspace_bytes, &data->memory)
+               : MF_OK;
 }
 
 static mf_status take_options(struct gradient_maker *maker, const mf_options *options)
@@ -382,11 +399,14 @@ static mf_status take_options(struct gradient_maker *maker, const mf_options *op
     const char *solver = options && options->solver && *options->solver ? options->solver : "gradient";
     MF_TRY(mf_options_check(options));
     maker->plan->threads = maker->plan->device->thread_count;
-    maker->exact = maker->plan->device->api != NULL || !strcmp(solver, "gradient-exact") ||
-                   (options && options->flags & MF_LOG_EXACT);
-    if (strcmp(solver, "gradient") != 0 && strcmp(solver, "gradient-exact") != 0)
+    const int exact = !strcmp(solver, "gradient-exact");
+    maker->exact = exact || (options && options->flags & MF_LOG_EXACT);
+    maker->products = !strcmp(solver, "gradient-products");
+    if (strcmp(solver, "gradient") != 0 && !exact && !maker->products)
         return mf_fail(MF_ERROR_ARGUMENT,
-                       "there is no solver \"%.40s\" for gradients; there are gradient gradient-exact", solver);
+                       "there is no solver \"%.40s\" for gradients; there are gradient gradient-exact "
+                       "gradient-products",
+                       solver);
     if (options) {
         maker->options = *options;
         maker->options.solver = NULL;
@@ -444,7 +464,7 @@ static mf_status fill_plan(struct gradient_maker *maker, struct modes *parsed, c
     MF_TRY(check_plain(maker));
     MF_TRY(make_problem(maker));
     MF_TRY(plan_steps(maker));
-    lay_out(maker);
+    MF_TRY(lay_out(maker));
     if (maker->plan->device->api && mf_gradient_has_winners(maker->data))
         MF_TRY(mf_gpu_winners_place(maker->plan));
     return mf_plan_write(maker->plan, wish->modes, wish->expression);

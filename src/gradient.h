@@ -4,7 +4,7 @@
 
 #include "plan.h"
 
-enum { FACTORS_MOST = 2, GRADIENT_STEPS = 24, GRADIENT_OPERANDS = 12 };
+enum { FACTORS_MOST = 2, GRADIENT_STEPS = 24, GRADIENT_OPERANDS = 12, GRADIENT_RESULTS = 4 };
 
 /* Pieces of the workspace. By factor: greatest values, exponentials, and the gradient before it is delivered. */
 enum slot {
@@ -44,10 +44,20 @@ struct argument {
 
 enum gradient_kind { GRADIENT_SUM, GRADIENT_MEAN, GRADIENT_LOG, GRADIENT_MAX, GRADIENT_MIN };
 
-/* A fold, run only while outputs are left where that is asked for; the first step that is not run is the last. */
+/* A fold, run only while outputs are left where that is asked for; the first step that is not run is the last. On CUDA
+ * its kernels look themselves. out_more: bytes behind the place's beginning. */
 struct gradient_step {
     struct mf_plan *plan;
-    int if_left, input_count, output_count, in[MF_MAX_INPUTS], out[2];
+    int if_left, input_count, output_count, in[MF_MAX_INPUTS], out[GRADIENT_RESULTS];
+    int64_t out_more[GRADIENT_RESULTS];
+};
+
+/* A tensor of a step: with these modes, so many bytes behind the place's beginning. */
+struct step_tensor {
+    int place;
+    int64_t more;
+    const char *letters;
+    const DLTensor *tensor;
 };
 
 /* One tensor as the winners' positions reach it: elements for an output's dimension, for a reduced mode. */
@@ -74,13 +84,13 @@ struct gradient {
     int step_count;
     struct gradient_step step[GRADIENT_STEPS];
     int64_t slot_bytes[SLOTS], slot_at[SLOTS], workspace_bytes;
+    void *memory, *count; /* on a GPU: the workspace, and SLOT_COUNT, which steps are planned with */
     struct place_view gradient[FACTORS_MOST]; /* to deliver to; its shape and strides are its own */
     int64_t strides[FACTORS_MOST][MF_MAX_RANK];
     int delivered[FACTORS_MOST]; /* from SLOT_GRADIENT */
     enum dtype slot_type[FACTORS_MOST], given_type, operand_type[FACTORS_MOST];
     struct winners winners;
     struct gpu_winners *gpu[FACTORS_MOST];
-    void *memory; /* the workspace on a GPU */
 };
 
 static inline int mf_gradient_has_winners(const struct gradient *data)
@@ -96,7 +106,8 @@ struct gradient_maker {
     const char *modes_text;
     int64_t size[MF_MAX_MODES];
     mf_options options;
-    int exact; /* logsumexp: one exp a term for every output */
+    int exact;    /* logsumexp: one exp a term for every output */
+    int products; /* as products, however few terms there are */
     int64_t reduced_total, kept_total;
     struct place_view view[PLACES];
 };
@@ -111,6 +122,10 @@ mf_status mf_gradient_reserve(struct gradient_maker *maker, enum slot slot, int6
 /* One step: places in the order of the expression's operands, and of its results, which all have out[0]'s modes. */
 mf_status mf_gradient_step(struct gradient_maker *maker, const char *expression, int if_left, int input_count,
                            const int *in, int output_count, const int *out);
+/* The same of these tensors, by a solver (or null), with more flags. */
+mf_status mf_gradient_step_of(struct gradient_maker *maker, const char *expression, const mf_options *options,
+                              int if_left, int input_count, const struct step_tensor *in, int output_count,
+                              const struct step_tensor *out);
 /* Where a step writes the gradient of factor f: its slot, or the caller's tensor. */
 int mf_gradient_target(struct gradient_maker *maker, int f);
 
@@ -130,6 +145,17 @@ extern const struct solver mf_solver_gradient;
 
 mf_status mf_gradient_plan_sum(struct gradient_maker *maker);
 mf_status mf_gradient_plan_log(struct gradient_maker *maker);
+/* The greatest value of every row and column, into SLOT_MOST. */
+mf_status mf_gradient_plan_maxima(struct gradient_maker *maker);
+/* Which outputs take part in a tier, and what one weighs: expressions over the maxima, the output and its gradient. */
+void mf_gradient_weight_text(int tier, int before, char *weight, char *left, size_t size);
+int mf_gradient_is_negative(const struct gradient *data, int f);
+
+/* ---- gradient_halves.c ---- */
+
+/* Whether both factors are matrices, maybe many, of floats that cuBLAS multiplies in halves. */
+int mf_gradient_has_halves(const struct gradient_maker *maker);
+mf_status mf_gradient_plan_halves(struct gradient_maker *maker);
 
 /* ---- gradient_winners.c ---- */
 
@@ -144,7 +170,7 @@ int64_t mf_gradient_strides(const DLTensor *tensor, int row_major, int64_t *stri
 /* ---- gpu/winners.c ---- */
 
 mf_status mf_gpu_winners_plan(struct gradient_maker *maker);
-/* Allocates the workspace, whose places are known. */
+/* Puts the kernels' loops into the workspace, whose places are known. */
 mf_status mf_gpu_winners_place(const struct mf_plan *plan);
 mf_status mf_gpu_winners_send(const struct mf_plan *plan, const struct pointers *pointers);
 int mf_gpu_winners_print(const struct mf_plan *plan, char *text, size_t size);

@@ -16,6 +16,7 @@
  * for the same in f64, which can bear 600; what is left then gets its exact terms. Outputs of -inf have W = 0, so that
  * nothing of them is NaN. */
 #include "gradient.h"
+#include "gpu/gpu.h"
 
 #include <stdio.h>
 
@@ -68,7 +69,7 @@ static int sums(const struct gradient_maker *maker, int f, const int *in, int n)
     return 0;
 }
 
-static int is_negative(const struct gradient *data, int f)
+int mf_gradient_is_negative(const struct gradient *data, int f)
 {
     return data->argument.op == OP_sub && f == 1;
 }
@@ -87,7 +88,7 @@ mf_status mf_gradient_plan_sum(struct gradient_maker *maker)
         if (data->kind == GRADIENT_MEAN)
             snprintf(divided, sizeof divided, "/%lld", (long long)maker->reduced_total);
         snprintf(expression, sizeof expression, sums(maker, f, in, n) ? "%ssum(%s)%s" : "%s(%s)%s",
-                 is_negative(data, f) ? "-" : "", term, divided);
+                 mf_gradient_is_negative(data, f) ? "-" : "", term, divided);
         data->slot_type[f] = data->cls == CLS_F32 ? DT_f32 : DT_f64;
         MF_TRY(mf_gradient_slot(maker, SLOT_GRADIENT + (enum slot)f, maker->view[AT_GRADIENT + f].letters,
                                 data->slot_type[f]));
@@ -121,7 +122,7 @@ static mf_status plan_exact(struct gradient_maker *maker, int f, int if_left)
     }
     snprintf(expression, sizeof expression,
              sums(maker, f, in, n) ? "%ssum(where(%s,a*exp(%s-b)%s,0))%s" : "%s(where(%s,a*exp(%s-b)%s,0))%s",
-             is_negative(data, f) ? "-" : "", takes_part, term, factor, more);
+             mf_gradient_is_negative(data, f) ? "-" : "", takes_part, term, factor, more);
     return mf_gradient_step(maker, expression, if_left, n, in, 1, &out);
 }
 
@@ -147,7 +148,7 @@ static int is_product(const struct gradient_maker *maker)
 }
 
 /* The greatest value of every row and column. */
-static mf_status plan_maxima(struct gradient_maker *maker)
+mf_status mf_gradient_plan_maxima(struct gradient_maker *maker)
 {
     const struct gradient *data = maker->data;
     for (int f = 0; f < FACTORS_MOST; f++) {
@@ -155,7 +156,7 @@ static mf_status plan_maxima(struct gradient_maker *maker)
         char kept[MF_MAX_RANK + 1];
         kept_letters(maker, in, kept);
         MF_TRY(mf_gradient_slot(maker, SLOT_MOST + (enum slot)f, kept, data->cls == CLS_F32 ? DT_f32 : DT_f64));
-        MF_TRY(mf_gradient_step(maker, is_negative(data, f) ? "max(-a)" : "max(a)", 0, 1, &in, 1, &out));
+        MF_TRY(mf_gradient_step(maker, mf_gradient_is_negative(data, f) ? "max(-a)" : "max(a)", 0, 1, &in, 1, &out));
     }
     return MF_OK;
 }
@@ -167,12 +168,22 @@ static mf_status plan_powers(struct gradient_maker *maker, int tier, int if_left
     for (int f = 0; f < FACTORS_MOST; f++) {
         const int x = data->argument.operand[f], in[2] = {x, AT_SLOT + SLOT_MOST + f}, out = AT_SLOT + SLOT_POWER + f;
         char expression[TEXT];
-        snprintf(expression, sizeof expression, "where(isfinite(b),exp(%s%s-b),0)", is_negative(data, f) ? "-" : "",
-                 tiers[tier].type == DT_f64 ? "f64(a)" : "a");
+        snprintf(expression, sizeof expression, "where(isfinite(b),exp(%s%s-b),0)",
+                 mf_gradient_is_negative(data, f) ? "-" : "", tiers[tier].type == DT_f64 ? "f64(a)" : "a");
         MF_TRY(mf_gradient_slot(maker, SLOT_POWER + (enum slot)f, maker->view[x].letters, tiers[tier].type));
         MF_TRY(mf_gradient_step(maker, expression, if_left, 2, in, 1, &out));
     }
     return MF_OK;
+}
+
+void mf_gradient_weight_text(int tier, int before, char *weight, char *left, size_t size)
+{
+    char taken[FACTORS_MOST][TEXT / 2] = {"", ""};
+    for (int t = tier - (before != 0); t <= tier; t++)
+        snprintf(taken[t != tier], sizeof taken[0], "((abs(f64(a)+b-c)<=%s)&(abs(d)<=%s))", tiers[t].most_gap,
+                 tiers[t].most_given);
+    snprintf(weight, size, "where((c!=-inf)&%s%s%s,d*exp(f64(a)+b-c),0)", taken[0], before ? "&~" : "", taken[1]);
+    snprintf(left, size, "(c!=-inf)&~%s", taken[0]);
 }
 
 /* What a tier's outputs weigh, and which are left after it. before: an earlier tier has taken its own. */
@@ -181,12 +192,9 @@ static mf_status plan_weights(struct gradient_maker *maker, int tier, int before
     const char *output = maker->view[AT_OUTPUT].letters;
     const int in[] = {AT_SLOT + SLOT_MOST, AT_SLOT + SLOT_MOST + 1, AT_OUTPUT, AT_GIVEN};
     const int out[] = {AT_SLOT + SLOT_WEIGHT, AT_SLOT + SLOT_LEFT};
-    char taken[FACTORS_MOST][TEXT / 2] = {"", ""}, expression[3 * TEXT];
-    for (int t = tier - (before != 0); t <= tier; t++)
-        snprintf(taken[t != tier], sizeof taken[0], "((abs(f64(a)+b-c)<=%s)&(abs(d)<=%s))", tiers[t].most_gap,
-                 tiers[t].most_given);
-    snprintf(expression, sizeof expression, "where((c!=-inf)&%s%s%s,d*exp(f64(a)+b-c),0); (c!=-inf)&~%s", taken[0],
-             before ? "&~" : "", taken[1], taken[0]);
+    char weight[2 * TEXT], left[2 * TEXT], expression[4 * TEXT + 4];
+    mf_gradient_weight_text(tier, before, weight, left, sizeof weight);
+    snprintf(expression, sizeof expression, "%s; %s", weight, left);
     MF_TRY(mf_gradient_slot(maker, SLOT_WEIGHT, output, tiers[tier].type));
     MF_TRY(mf_gradient_slot(maker, SLOT_LEFT, output, DT_bool));
     return mf_gradient_step(maker, expression, before, 4, in, 2, out);
@@ -194,9 +202,9 @@ static mf_status plan_weights(struct gradient_maker *maker, int tier, int before
 
 static mf_status plan_products(struct gradient_maker *maker, int f, int before)
 {
-    const int out = AT_SLOT + SLOT_GRADIENT + f;
+    const int out = mf_gradient_target(maker, f);
     const int in[] = {AT_SLOT + SLOT_WEIGHT, AT_SLOT + SLOT_POWER + !f, AT_SLOT + SLOT_POWER + f, out};
-    const char *minus = is_negative(maker->data, f) ? "-" : "";
+    const char *minus = mf_gradient_is_negative(maker->data, f) ? "-" : "";
     char expression[TEXT];
     snprintf(expression, sizeof expression, "%ssum(a*b)*c%s", minus, before ? "+d" : "");
     return mf_gradient_step(maker, expression, before, before ? 4 : 3, in, 1, &out);
@@ -215,27 +223,53 @@ static mf_status plan_tier(struct gradient_maker *maker, int tier, int before)
     return mf_gradient_step(maker, "count(a)", before, 1, &left, 1, &count);
 }
 
+/* On GPUs nobody counts on the way: what is left after the first tier is computed exactly. Products cost more launches,
+ * which few terms are not worth, and only CUDA's kernels can see that nothing is left for them. */
+static int wants_products(const struct gradient_maker *maker)
+{
+    enum { FEW_TERMS = 1 << 22 };
+    const struct gpu_api *api = maker->plan->device->api;
+    int64_t terms;
+    if (maker->exact || !is_product(maker) || (api && maker->data->cls != CLS_F32))
+        return 0;
+    if (!api || maker->products)
+        return 1;
+    return api == &mf_gpu_cuda && !(maker->options.flags & (MF_ORDER_CONTRACT | MF_ORDER_AS_WRITTEN)) &&
+           mf_mul(maker->kept_total, maker->reduced_total, &terms) && terms >= FEW_TERMS;
+}
+
+static mf_status plan_tiers(struct gradient_maker *maker)
+{
+    const int first = maker->data->cls == CLS_F32 ? 0 : 1;
+    if (!maker->plan->device->api) {
+        MF_TRY(mf_gradient_plan_maxima(maker));
+        for (int tier = first; tier < TIERS; tier++)
+            MF_TRY(plan_tier(maker, tier, tier > first));
+        return MF_OK;
+    }
+    MF_TRY(mf_memory_create(maker->plan->device, sizeof(int64_t), &maker->data->count));
+    MF_TRY(mf_gradient_plan_maxima(maker));
+    return mf_gradient_has_halves(maker) ? mf_gradient_plan_halves(maker) : plan_tier(maker, 0, 0);
+}
+
 mf_status mf_gradient_plan_log(struct gradient_maker *maker)
 {
     struct gradient *data = maker->data;
-    const int products = !maker->exact && is_product(maker), first = data->cls == CLS_F32 ? 0 : 1;
-    MF_TRY(mf_plan_start_tiers(maker->plan));
+    const int products = wants_products(maker);
+    if (!maker->plan->device->api || !products)
+        MF_TRY(mf_plan_start_tiers(maker->plan));
     for (int f = 0; f < data->argument.count; f++)
         if (data->wanted[f]) {
             data->slot_type[f] = data->cls == CLS_F32 ? DT_f32 : DT_f64;
             MF_TRY(mf_gradient_slot(maker, SLOT_GRADIENT + (enum slot)f, maker->view[AT_GRADIENT + f].letters,
                                     data->slot_type[f]));
-            mf_gradient_target(maker, f);
+            if (mf_gradient_target(maker, f) < AT_SLOT)
+                data->slot_bytes[SLOT_GRADIENT + f] = 0;
         }
-    if (products) {
-        MF_TRY(plan_maxima(maker));
-        for (int tier = first; tier < TIERS; tier++)
-            MF_TRY(plan_tier(maker, tier, tier > first));
-    }
+    if (products)
+        MF_TRY(plan_tiers(maker));
     for (int f = 0; f < data->argument.count; f++)
         if (data->wanted[f])
             MF_TRY(plan_exact(maker, f, products));
-    if (maker->plan->device->api)
-        memset(data->slot_bytes, 0, sizeof data->slot_bytes);
     return MF_OK;
 }

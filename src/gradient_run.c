@@ -17,8 +17,10 @@ static int input_of(const struct gradient *data, int place)
 void *mf_gradient_place(const struct gradient_run *run, int place)
 {
     const struct gradient *data = run->plan->data;
+    if (place == AT_SLOT + SLOT_COUNT && data->count)
+        return data->count;
     if (place >= AT_SLOT && run->plan->device->api)
-        return run->workspace;
+        return data->memory;
     if (place >= AT_SLOT) /* there is no workspace where all slots are empty */
         return run->workspace ? run->workspace + data->slot_at[place - AT_SLOT] : NULL;
     if (place >= AT_GRADIENT)
@@ -31,7 +33,7 @@ static uint64_t bytes_behind(const struct gradient_run *run, int place)
 {
     const struct gradient *data = run->plan->data;
     const struct problem *problem = &run->plan->problem;
-    if (!run->plan->device->api)
+    if (!run->plan->device->api || place == AT_SLOT + SLOT_COUNT)
         return 0;
     if (place >= AT_SLOT)
         return (uint64_t)data->slot_at[place - AT_SLOT];
@@ -45,15 +47,15 @@ static uint64_t bytes_behind(const struct gradient_run *run, int place)
 static mf_status run_step(const struct gradient_run *run, const struct gradient_step *step)
 {
     const void *in[MF_MAX_INPUTS];
-    void *out[2];
-    uint64_t in_bytes[MF_MAX_INPUTS], out_bytes[2];
+    void *out[GRADIENT_RESULTS];
+    uint64_t in_bytes[MF_MAX_INPUTS], out_bytes[GRADIENT_RESULTS];
     for (int i = 0; i < step->input_count; i++) {
         in[i] = mf_gradient_place(run, step->in[i]);
         in_bytes[i] = bytes_behind(run, step->in[i]);
     }
     for (int k = 0; k < step->output_count; k++) {
         out[k] = mf_gradient_place(run, step->out[k]);
-        out_bytes[k] = bytes_behind(run, step->out[k]);
+        out_bytes[k] = bytes_behind(run, step->out[k]) + (uint64_t)step->out_more[k];
     }
     const struct given given = {in, out, in_bytes, out_bytes, run->pointers->stream};
     return mf_plan_run(step->plan, &given);
@@ -83,14 +85,15 @@ static const char *deliver(const struct place_view *view, const int64_t *strides
 static mf_status run_steps(const struct gradient_run *run)
 {
     const struct gradient *data = run->plan->data;
-    const int64_t *left = mf_gradient_place(run, AT_SLOT + SLOT_COUNT); /* null where no step asks */
+    /* null where no step asks, or the steps themselves look */
+    const int64_t *left = run->plan->device->api ? NULL : mf_gradient_place(run, AT_SLOT + SLOT_COUNT);
     int64_t before = data->outputs;
     mf_tier tier = MF_TIER_CERTIFIED;
     for (int s = 0; s < data->step_count; s++) {
-        if (data->step[s].if_left && !*left)
+        if (data->step[s].if_left && left && !*left)
             break;
         MF_TRY(run_step(run, &data->step[s]));
-        if (data->step[s].out[0] != AT_SLOT + SLOT_COUNT)
+        if (!left || data->step[s].out[0] != AT_SLOT + SLOT_COUNT)
             continue;
         mf_plan_count_tier(run->plan, tier, before - *left);
         tier = MF_TIER_WIDE;
@@ -120,10 +123,9 @@ static mf_status run_all(const struct gradient_run *run)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct gradient *data = plan->data;
-    struct gradient_run run = {plan, pointers, data->memory};
-    if (plan->device->api)
-        return run_all(&run);
-    if (data->workspace_bytes && !(run.workspace = mf_alloc_aligned((size_t)data->workspace_bytes)))
+    struct gradient_run run = {plan, pointers, NULL};
+    if (!plan->device->api && data->workspace_bytes &&
+        !(run.workspace = mf_alloc_aligned((size_t)data->workspace_bytes)))
         return MF_ERROR_MEMORY;
     mf_status status = run_all(&run);
     mf_free(run.workspace);
@@ -146,8 +148,11 @@ static void forget(struct mf_plan *plan)
     struct gradient *data = plan->data;
     for (int s = 0; data && s < data->step_count; s++)
         mf_plan_destroy(data->step[s].plan);
-    if (data)
+    if (data && plan->device->api) {
         mf_gpu_winners_forget(plan);
+        mf_memory_destroy(plan->device, data->memory);
+        mf_memory_destroy(plan->device, data->count);
+    }
 }
 
 const struct solver mf_solver_gradient = {

@@ -251,13 +251,14 @@ static mf_status fill_plan(mf_device *device, const char *modes, const char *exp
 
 static mf_status create_plan(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                              const DLTensor *outputs, const mf_options *options, const int64_t pool[3],
-                             mf_plan **result)
+                             const void *condition, mf_plan **result)
 {
     *result = NULL;
     struct mf_plan *plan = mf_calloc(sizeof *plan);
     if (!plan)
         return MF_ERROR_MEMORY;
     memcpy(plan->pool, pool, sizeof plan->pool);
+    plan->condition = condition;
     for (int d = 0; d < 2 && pool[0]; d++)
         plan->pool_of[d] = outputs->shape[1 + d];
     mf_status status = fill_plan(device, modes, expression, inputs, outputs, options, plan);
@@ -276,9 +277,10 @@ mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char
     *result = NULL;
     if (!device->api)
         return mf_fail(MF_ERROR_UNSUPPORTED, "solver window is of GPUs");
-    if (!mf_solver_is_named(mf_gpu_window.name, solver) || output->ndim < 3)
+    if ((!mf_solver_is_named(mf_gpu_window.name, solver) && !mf_solver_is_named(mf_gpu_pixels.name, solver)) ||
+        output->ndim < 3)
         return mf_fail(MF_ERROR_ARGUMENT, "a pooled plan by solver %.40s of %d dimensions", solver, output->ndim);
-    return create_plan(device, modes, expression, inputs, output, &options, pool, result);
+    return create_plan(device, modes, expression, inputs, output, &options, pool, NULL, result);
 }
 
 mf_status mf_plan_create(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
@@ -293,7 +295,14 @@ mf_status mf_plan_create(mf_device *device, const char *modes, const char *expre
                        : !inputs     ? "inputs"
                        : !outputs    ? "outputs"
                                      : "the result");
-    return create_plan(device, modes, expression, inputs, outputs, options, no_pool, result);
+    return create_plan(device, modes, expression, inputs, outputs, options, no_pool, NULL, result);
+}
+
+mf_status mf_plan_create_if(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                            const DLTensor *outputs, const mf_options *options, const void *condition, mf_plan **result)
+{
+    const int64_t no_pool[3] = {0};
+    return create_plan(device, modes, expression, inputs, outputs, options, no_pool, condition, result);
 }
 
 void mf_plan_destroy(mf_plan *plan)

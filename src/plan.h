@@ -37,12 +37,13 @@ struct mf_plan {
     mf_device *device;
     const struct solver *solver;
     int threads;
-    const char *form;    /* what was asked for behind the solver's name and a colon; null once the solver has read it */
-    void *data;          /* the solver's own; one block from mf_alloc */
-    char *text;          /* for mf_plan_describe */
-    int64_t pool[3];     /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros; */
-    int64_t pool_of[2];  /* the convolution's rows and columns */
-    atomic_llong *tiers; /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
+    const char *form;   /* what was asked for behind the solver's name and a colon; null once the solver has read it */
+    void *data;         /* the solver's own; one block from mf_alloc */
+    char *text;         /* for mf_plan_describe */
+    int64_t pool[3];    /* mf_plan_create_pooled: elements between pictures, rows and columns; else zeros; */
+    int64_t pool_of[2]; /* the convolution's rows and columns */
+    const void *condition; /* on CUDA: kernels do nothing where this int64_t of the device is 0; or null */
+    atomic_llong *tiers;   /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
     /* Of the certified or unchecked ones those that the device found to be done exactly, -1 where it cannot be asked;
      * null where they are counted as such. */
     int64_t (*refused)(const struct mf_plan *plan);
@@ -71,10 +72,15 @@ struct given {
 };
 /* A plan whose output is the greatest of 2 x 2 neighbours of a convolution's: modes and output as of the convolution,
  * the output dense, of shape n, h, w and more. pool: elements from one picture, row and place of the pooled output,
- * which is what the plan writes, to the next. The finish part must not fall where the sum rises. solver: window, in a
- * form; MF_ERROR_UNSUPPORTED where it does not apply, and where two plans are faster, if its tile is its own choice. */
+ * which is what the plan writes, to the next. The finish part must not fall where the sum rises. solver: window or
+ * pixels, in a form; MF_ERROR_UNSUPPORTED where it does not apply, and where window's tile is its own choice and two
+ * plans are faster. */
 mf_status mf_plan_create_pooled(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                                 const DLTensor *output, const int64_t pool[3], const char *solver, mf_plan **result);
+/* As mf_plan_create, of pointers that are not null, with a condition (struct mf_plan). */
+mf_status mf_plan_create_if(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
+                            const DLTensor *outputs, const mf_options *options, const void *condition,
+                            mf_plan **result);
 mf_status mf_plan_run(const struct mf_plan *plan, const struct given *given);
 
 /* Gives the plan its counts; adds to one. */

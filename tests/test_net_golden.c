@@ -9,7 +9,7 @@
 #define WEIGHTS "yolov2-tiny-voc_352_288_final.weights"
 enum { SIDE = 416, OUTPUTS = 13 * 13 * 125 };
 /* Of outputs up to 17.4: of f32, and of weights and layers' outputs of f16 or factors of TF32. */
-static const double most_error = 1e-4, most_short_error = 0.05;
+static const double most_error = 1e-4, most_short_error = 0.02;
 
 struct golden {
     const char *name;
@@ -139,26 +139,38 @@ static void check_way(const char *device_name, const mf_net *net, const mf_net_n
         check_pictures(device_name, net, names, &options, golden, count, way);
 }
 
-/* What the plan of batch 1 and the network hold: at most 1.3 times the weights and the two largest outputs. */
-static void check_memory(const mf_net *net)
+/* At most 1.3 times the weights and the two largest outputs; by `bytes_of` a number of a plan's. */
+static double memory_limit(const mf_net *net, double bytes_of)
 {
-    mf_device *device;
-    mf_net_plan *plan;
     int64_t first = 0, second = 0, parameters = 0;
-    CHECK(mf_device_open("cpu", &device) == MF_OK && mf_net_plan_create(net, device, NULL, &plan) == MF_OK);
     for (int l = -1; l < mf_net_layer_count(net); l++) {
         mf_net_layer info;
         CHECK(mf_net_layer_get(net, l, &info) == MF_OK);
-        const int64_t bytes = 4 * info.height * info.width * info.channels;
-        second = bytes > first ? first : bytes > second ? bytes : second;
-        first = bytes > first ? bytes : first;
+        const int64_t numbers = info.height * info.width * info.channels;
+        second = numbers > first ? first : numbers > second ? numbers : second;
+        first = numbers > first ? numbers : first;
         parameters += info.parameters;
     }
-    const double limit = 1.3 * 4 * (double)parameters + (double)(first + second);
-    const double taken = (double)(mf_net_bytes(net) + mf_net_plan_bytes(plan));
-    printf("memory: %.1f MB of at most %.1f\n", taken / 1e6, limit / 1e6);
-    CHECK(taken <= limit && taken > 4 * (double)parameters);
-    mf_net_plan_destroy(plan);
+    return bytes_of * (1.3 * (double)parameters + (double)(first + second));
+}
+
+/* What a plan of batch 1 holds; on the CPU, whose weights are the network's, together with the network. */
+static void check_memory(const char *device_name, const mf_net *net, const mf_net_options *options, const char *way)
+{
+    mf_device *device;
+    mf_net_plan *plan;
+    if (mf_device_open(device_name, &device) != MF_OK) {
+        check_skip(way, mf_error());
+        return;
+    }
+    const int on_cpu = !strcmp(device_name, "cpu");
+    const double limit = memory_limit(net, options->precision == MF_NET_F16 ? 2 : 4);
+    if (CHECK_MSG(mf_net_plan_create(net, device, options, &plan) == MF_OK, "%s", mf_error())) {
+        const double taken = (double)((on_cpu ? mf_net_bytes(net) : 0) + mf_net_plan_bytes(plan));
+        printf("memory, %s: %.1f MB of at most %.1f\n", way, taken / 1e6, limit / 1e6);
+        CHECK_MSG(taken <= limit && taken > limit / 2, "%s: %.0f bytes, and the limit is %.0f", way, taken, limit);
+        mf_net_plan_destroy(plan);
+    }
     mf_device_close(device);
 }
 
@@ -191,7 +203,11 @@ int main(void)
             check_way("opencl:0", net, names, NULL, golden, 1, "opencl");
         else
             check_skip("opencl", "MODEFOLD_NET_OPENCL is not set");
-        check_memory(net);
+        check_memory("cpu", net, &(mf_net_options){0}, "simd");
+        check_memory("cuda:0", net, &(mf_net_options){0}, "cuda");
+        check_memory("cuda:0", net, &(mf_net_options){.precision = MF_NET_TF32}, "cuda, tf32");
+        check_memory("cuda:0", net, &(mf_net_options){.precision = MF_NET_F16}, "cuda, f16");
+        check_memory("cuda:0", net, &(mf_net_options){.way = MF_NET_BLAS}, "cublas");
     }
     mf_net_names_destroy(names);
     mf_net_destroy(unfused);

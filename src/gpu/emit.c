@@ -180,6 +180,11 @@ static void emit_tensors(const struct problem *problem, const struct gpu_slots *
         mf_text_add(to, " GLOBAL const in%d_t *in%d,", s, s);
     for (int k = 0; k < problem->output_count; k++)
         mf_text_add(to, " GLOBAL out%d_t *out%d,", k, k);
+    mf_text_append(to, "\n#define POINTER_NAMES");
+    for (int s = 0; s < slots->count; s++)
+        mf_text_add(to, " in%d,", s);
+    for (int k = 0; k < problem->output_count; k++)
+        mf_text_add(to, " out%d,", k);
     mf_text_append(to, "\n#define TENSORS(b) {");
     for (int s = 0; s < slots->count; s++)
         mf_text_add(to, "in%d + (b).in[%d], ", s, s);
@@ -243,6 +248,32 @@ static int is_paired(const struct problem *problem, int output)
     return (type == DT_f16 || type == DT_bf16) && program->finish.node[program->output[output]].cls == CLS_F32;
 }
 
+/* The words that a vector of outputs is, where they are 2 or 4: pairs, or floats; else 0. */
+static int vector_words(const struct problem *problem, int k, int vector)
+{
+    const int bytes = vector * mf_dtypes[problem->out_type[k]].size;
+    return (is_paired(problem, k) || problem->out_type[k] == DT_f32) && (bytes == 8 || bytes == 16) ? bytes / 4 : 0;
+}
+
+/* Stores a vector where it is aligned. */
+static void emit_vector_store(const struct problem *problem, int k, int vector, struct gpu_text *to)
+{
+    const int words = vector_words(problem, k, vector);
+    mf_text_add(to, "static inline void store_vector%d(GLOBAL out%d_t *to, const struct values v[%d])\n{\n", k, k,
+                vector);
+    for (int i = 0; i < words; i++)
+        if (is_paired(problem, k))
+            mf_text_add(to, "    const uint32_t w%d = store_pair_%s(v[%d].y%d, v[%d].y%d);\n", i,
+                        mf_dtypes[problem->out_type[k]].name, 2 * i, k, 2 * i + 1, k);
+        else
+            mf_text_add(to, "    const uint32_t w%d = mf_f32_bits(v[%d].y%d);\n", i, i, k);
+    mf_text_append(to, words == 2   ? "    store_two(to, w0, w1);\n}\n\n"
+                       : words == 4 ? "    store_four(to, w0, w1, w2, w3);\n}\n\n"
+                                    : "");
+    if (!words)
+        mf_text_add(to, "    *(GLOBAL struct out%d_vector *)to = stored_vector%d(v);\n}\n\n", k, k);
+}
+
 /* From values to what is stored: one, and a vector of them. */
 static void emit_stores(const struct problem *problem, int vector, struct gpu_text *to)
 {
@@ -267,6 +298,7 @@ static void emit_stores(const struct problem *problem, int vector, struct gpu_te
         else
             mf_text_add(to, "    for (int i = 0; i < %d; i++)\n        y.v[i] = v[i].y%d;\n", vector, k);
         mf_text_append(to, "    return y;\n}\n\n");
+        emit_vector_store(problem, k, vector, to);
     }
 }
 

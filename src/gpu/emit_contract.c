@@ -75,8 +75,8 @@ static void emit_windows(const struct problem *problem, const char *operand, con
     }
 }
 
-static void emit_factor(const struct problem *problem, const struct gpu_slots *slots,
-                        const struct gpu_contraction *contraction, int f, struct gpu_text *to)
+void mf_emit_factor(const struct problem *problem, const struct gpu_slots *slots,
+                    const struct gpu_contraction *contraction, int f, struct gpu_text *to)
 {
     const int node = contraction->node[f];
     const struct pool *pool = &problem->program.map;
@@ -128,6 +128,26 @@ static void emit_fold(const struct reducer *reducer, struct gpu_text *to)
         mf_text_add(to, "    *a = %s_%s(*a, term_of(x, y));\n", function, cls);
     mf_text_append(to, "}\n\nstatic inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
                        "    s.r0 = a;\n    return s;\n}\n\n");
+}
+
+/* The greatest sum or difference, or what is the same, the negative of the least one's: of factors with these signs. */
+static void emit_greatest(const struct problem *problem, const struct gpu_contraction *contraction, struct gpu_text *to)
+{
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const struct node *term = &problem->program.map.node[reducer->arg[0]];
+    const char *turned = reducer->fold == FOLD_MIN ? "-" : "";
+    mf_text_append(to, "typedef float acc_t;\nstatic inline acc_t acc_empty(int number)\n{\n    (void)number;\n"
+                       "    return mf_bits_f32(0xff800000u);\n}\n\n");
+    for (int f = 0; f < FACTORS; f++) {
+        const int minus = (reducer->fold == FOLD_MIN) ^ (term->op == OP_sub && contraction->node[f] == term->arg[1]);
+        mf_text_add(to, "static inline float signed_%c(float v) { return %sv; }\n", side_name[f], minus ? "-" : "");
+    }
+    mf_text_add(to,
+                "\nstatic inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
+                "    (void)number;\n    (void)plain;\n    *a = fold_max_f32(*a, signed_x(x) + signed_y(y));\n}\n\n"
+                "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                "    s.r0 = %sa;\n    return s;\n}\n\n",
+                turned);
 }
 
 /* The best term and its number; the first one stays, whatever equals it. plain: no term is a NaN. */
@@ -221,26 +241,33 @@ static void emit_several(const struct problem *problem, const struct gpu_slots *
     mf_text_append(to, "    return s;\n}\n\n");
 }
 
-/* m: the greatest term so far; s: the sum of e^(term - h), where h is m as it was when the tile began to be summed, or
- * 0 for -inf. So s is rescaled once a tile, exactly (by 1) where m stays. What s is where m is no number does not
+/* m: the greatest term so far, or one that is not much less (contract_copied.cl); s is the sum of e^(term - m), or of
+ * e^term where m is -inf, but for the tile that is looked at. before: what s refers to (acc_before). So s is rescaled
+ * once a tile, exactly (by 1) where m stays. scaled: of float32 log2 e times that, so that a term takes two sums, a
+ * product and a power; where it would overflow (acc_between), a sum more. What s is where m is no number does not
  * matter. */
 static void emit_log(const struct reducer *reducer, struct gpu_text *to)
 {
     const char *type = mf_class_type[reducer->cls], *cls = mf_class_name[reducer->cls];
     const char *lowest = mf_emit_fold_identity(FOLD_MAX, reducer->cls);
     mf_text_add(to,
-                "typedef struct {\n    %s m, h, s;\n} acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n"
-                "    acc_t a;\n    (void)number;\n    a.m = %s;\n    a.h = a.s = 0;\n    return a;\n}\n\n",
-                type, lowest);
+                "typedef struct {\n    %s m, before, scaled, s;\n} acc_t;\n\nstatic inline acc_t acc_empty(int number)"
+                "\n{\n    acc_t a;\n    (void)number;\n    a.m = %s;\n    a.before = a.scaled = a.s = 0;\n"
+                "    return a;\n}\n\n#define LOWEST %s\n",
+                type, lowest, lowest);
     mf_text_add(to,
-                "static inline void acc_between(acc_t *a)\n{\n    const %s h = a->m == %s ? 0 : a->m;\n"
-                "    a->s = a->s == 0 ? 0 : a->s * EXP_BELOW_%s(a->h - h);\n    a->h = h;\n}\n\n",
-                type, lowest, cls);
+                "static inline %s origin_of(%s m) { return m == %s ? 0 : m; }\n\n"
+                "static inline void acc_before(acc_t *a) { a->before = origin_of(a->m); }\n\n"
+                "static inline int acc_between(acc_t *a)\n{\n    const %s origin = origin_of(a->m);\n"
+                "    a->s = a->s == 0 ? 0 : a->s * EXP_BELOW_%s(a->before - origin);\n"
+                "    a->scaled = SCALED_%s(origin);\n    return !(a->scaled - a->scaled == 0);\n}\n\n",
+                type, type, lowest, type, cls, cls);
     mf_text_add(to,
-                "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int second)\n{\n"
-                "    (void)number;\n    if (second)\n        a->s += EXP_BELOW_%s(x + y - a->h);\n"
-                "    else\n        a->m = fold_max_%s(a->m, x + y);\n}\n\n",
-                cls, cls);
+                "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int pass)\n{\n"
+                "    (void)number;\n    if (pass == 0)\n        a->m = fold_max_%s(a->m, x + y);\n"
+                "    else if (pass == 1)\n        a->s += EXP_SCALED_%s(x + y, a->scaled);\n"
+                "    else\n        a->s += EXP_BELOW_%s(x + y - origin_of(a->m));\n}\n\n",
+                cls, cls, cls);
     mf_text_append(to, "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
                        "    s.r0_m = a.m;\n    s.r0_s = a.m - a.m == 0 ? a.s : 1;\n    return s;\n}\n\n");
 }
@@ -256,13 +283,13 @@ static void emit_log_product(const struct reducer *reducer, struct gpu_text *to)
         "    (void)number;\n    (void)plain;\n    *a = mf_fma_%s(x, y, *a);\n}\n\n",
         type, cls);
     mf_text_add(to,
-                "static inline acc_t logarithm(acc_t s) { return mf_log_%s(s); }\n\n"
+                "static inline acc_t logarithm(acc_t s) { return CERTIFIED ? log_of_sum_%s(s) : mf_log_%s(s); }\n\n"
                 "static inline acc_t greater(acc_t a, acc_t b) { return fold_max_%s(a, b); }\n\n"
                 "static inline acc_t exponential(acc_t d) { return EXP_BELOW_%s(d); }\n\n"
                 "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
                 "    s.r0_m = a;\n    s.r0_s = 1;\n    return s;\n}\n\n"
                 "#define LOWEST %s\n",
-                cls, cls, cls, mf_emit_fold_identity(FOLD_MAX, reducer->cls));
+                cls, cls, cls, cls, mf_emit_fold_identity(FOLD_MAX, reducer->cls));
 }
 
 void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *slots,
@@ -272,9 +299,13 @@ void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *
     mf_emit_loops(&contraction->loops, to);
     mf_text_append(to, mf_text_terms_cl);
     for (int f = 0; f < FACTORS; f++)
-        emit_factor(problem, slots, contraction, f, to);
+        mf_emit_factor(problem, slots, contraction, f, to);
     switch (contraction->kind) {
     case CONTRACT_FOLD:
+        if (contraction->by_bits) {
+            emit_greatest(problem, contraction, to);
+            break;
+        }
         emit_term(problem, slots, contraction, 0, "", to);
         emit_fold(reducer, to);
         break;
@@ -300,10 +331,30 @@ static int at_a_time(const struct gpu_contraction *contraction, int f, const str
     return positions * tile->step % (threads * contraction->at_a_time[f]) ? 1 : contraction->at_a_time[f];
 }
 
-void mf_emit_factors(const struct problem *problem, const struct gpu_contraction *contraction,
-                     const struct contract_tile *tile, struct gpu_text *to)
+static void emit_copied(const struct problem *problem, const struct gpu_slots *slots,
+                        const struct gpu_contraction *contraction, const struct contract_tile *tile,
+                        struct gpu_text *to)
 {
     const int positions[FACTORS] = {tile->rows, tile->columns}, own[FACTORS] = {tile->row_own, tile->column_own};
+    for (int f = 0; f < FACTORS; f++) {
+        const int slot = slots->of[problem->program.map.node[contraction->node[f]].index];
+        mf_text_add(to,
+                    "#define SIDE %c\n#define LIST %d\n#define POSITIONS %d\n#define ALONG_TERMS %d\n#define OWN %d\n"
+                    "#define TOGETHER %d\n#define ELEMENTS in%d\n#define PLACE i%d\n#define RAW x%d\n",
+                    side_name[f], f, positions[f], contraction->along_terms[f], own[f], own[f] < 4 ? own[f] : 4, slot,
+                    slot, slot);
+        mf_text_append(to, mf_text_copied_side_cl);
+    }
+}
+
+void mf_emit_factors(const struct problem *problem, const struct gpu_slots *slots,
+                     const struct gpu_contraction *contraction, const struct contract_tile *tile, struct gpu_text *to)
+{
+    const int positions[FACTORS] = {tile->rows, tile->columns}, own[FACTORS] = {tile->row_own, tile->column_own};
+    if (contraction->copied) {
+        emit_copied(problem, slots, contraction, tile, to);
+        return;
+    }
     for (int f = 0; f < FACTORS; f++) {
         int size = (int)mf_cls_size(problem->program.map.node[contraction->node[f]].cls);
         int together = own[f] * size <= 16 ? own[f] : 16 / size;

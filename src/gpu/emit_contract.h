@@ -23,6 +23,8 @@ struct gpu_contraction {
     int along_terms[FACTORS]; /* neighbouring terms are neighbours in memory, and neighbouring positions are not */
     int fast_loop[FACTORS];   /* the loop along which neighbours are read, */
     int at_a_time[FACTORS];   /* so many: operands have stride 1 or 0 there, and vectors do not cross a loop's end */
+    int copied;               /* into shared memory past the registers: floats as they are, kernels/copied_side.cl */
+    int by_bits;              /* copied, and the greatest or least sum or difference: compared as integers, tile.cl */
     int in_tree;              /* terms are folded in the contract's order */
     int two_passes;           /* logarithms: the greatest of all terms first, else of every tile's */
     int negate[FACTORS];      /* logarithms: the term is the sum of the factors, this one negated */
@@ -34,8 +36,11 @@ void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *
                          const struct gpu_contraction *contraction, struct gpu_text *to);
 /* Adds the lists of loops alone. */
 void mf_emit_loops(const struct factor_loops *loops, struct gpu_text *to);
-/* Adds kernels/factor.cl for both factors. */
-void mf_emit_factors(const struct problem *problem, const struct gpu_contraction *contraction,
-                     const struct contract_tile *tile, struct gpu_text *to);
+/* Adds one factor: its type, operands and value. */
+void mf_emit_factor(const struct problem *problem, const struct gpu_slots *slots,
+                    const struct gpu_contraction *contraction, int f, struct gpu_text *to);
+/* Adds kernels/factor.cl for both factors, or kernels/copied_side.cl. */
+void mf_emit_factors(const struct problem *problem, const struct gpu_slots *slots,
+                     const struct gpu_contraction *contraction, const struct contract_tile *tile, struct gpu_text *to);
 
 #endif

@@ -172,3 +172,19 @@ int mf_gpu_read_form(const char *text, char name[16], int most, int *number)
     }
     return !*at;
 }
+
+void mf_gpu_pool_output(struct mf_plan *plan, int down, int across)
+{
+    struct nest *nest = &plan->problem.memory;
+    int64_t *stride = nest->out[0], *high = &plan->problem.high[MF_MAX_INPUTS];
+    const int64_t item = mf_dtypes[plan->problem.out_type[0]].size;
+    const int64_t image = stride[down] * nest->size[down];
+    for (int l = 0; l < nest->kept; l++) {
+        const int64_t pooled = l == down ? plan->pool[1] : l == across ? plan->pool[2] : plan->pool[0];
+        const int64_t size = l == down || l == across ? nest->size[l] / 2 : nest->size[l];
+        if (stride[l] < stride[across] || (l != down && l != across && stride[l] != image))
+            continue;
+        *high += ((size - 1) * pooled - (nest->size[l] - 1) * stride[l]) * item;
+        stride[l] = pooled;
+    }
+}

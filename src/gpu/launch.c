@@ -125,7 +125,8 @@ int64_t mf_gpu_divisor(int64_t size)
 }
 
 /* In the order of struct shape, kernels/shape.cl. */
-static void fill_shape(const struct problem *problem, const struct gpu_choice *choice, struct gpu_plan *gpu)
+static void fill_shape(const struct problem *problem, const struct gpu_choice *choice, const void *condition,
+                       struct gpu_plan *gpu)
 {
     const struct nest *nest = &problem->memory;
     int loops = nest->kept + nest->reduced, windows = problem->program.reducer_count ? nest->window_count : 0;
@@ -156,12 +157,14 @@ static void fill_shape(const struct problem *problem, const struct gpu_choice *c
     for (int l = 0; l < (loops ? loops : 1) && !windows; l++)
         put(gpu, 0);
     put_all(gpu, choice->own, GPU_OWN);
+    put(gpu, (int64_t)(intptr_t)condition);
+    put(gpu, choice->blocks);
 }
 
 /* ---- plans ---- */
 
 static void assemble(const struct problem *problem, const struct gpu_choice *choice, const struct gpu_plan *gpu,
-                     int in_memory, struct gpu_text *to)
+                     int in_memory, int conditional, struct gpu_text *to)
 {
     static const char *const vocabulary[] = {mf_text_elementary_h, mf_text_convert_h,     mf_text_memory_h,
                                              mf_text_ops_h,        "#define BITS 32\n",   mf_text_ops_float_inc,
@@ -180,6 +183,7 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
     mf_text_append(to, mf_text_reducers_cl);
     mf_emit_program(problem, &gpu->slots, choice->vector, to);
     mf_text_append(to, mf_text_shape_cl);
+    mf_text_append(to, conditional ? mf_text_conditional_cu : "");
     mf_emit_after_shape(problem, &gpu->slots, to);
     mf_text_append(to, mf_text_common_cl);
     if (choice->fold)
@@ -187,14 +191,17 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
     if (choice->functions.text)
         mf_text_append(to, choice->functions.text);
     mf_text_append(to, choice->kernel);
+    mf_text_append(to, conditional ? mf_text_conditional_cu : "");
 }
 
 static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gpu_plan *gpu)
 {
     struct mf_device *device = plan->device;
     const struct gpu_limits *limits = MF_GPU_LIMITS(device->gpu);
+    const void *condition = device->api == &mf_gpu_cuda ? plan->condition : NULL;
+    enum { FEW_BLOCKS = 16 }; /* of a multiprocessor, kernels/conditional.cu */
     mf_emit_slots(&plan->problem, &gpu->slots);
-    fill_shape(&plan->problem, choice, gpu);
+    fill_shape(&plan->problem, choice, condition, gpu);
     if (gpu->shape_words > GPU_SHAPE_WORDS)
         return mf_fail(MF_ERROR_UNSUPPORTED,
                        "the fold has %d loops and %d operands, more than a GPU's plan has room for",
@@ -203,12 +210,14 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     int64_t others = 16 * (gpu->slots.count + plan->problem.output_count) + 64;
     int in_memory = shape_bytes + others > limits->parameters;
     struct gpu_text text = {NULL, 0, 0, 0};
-    assemble(&plan->problem, choice, gpu, in_memory, &text);
+    assemble(&plan->problem, choice, gpu, in_memory, condition != NULL, &text);
     mf_status status = text.failed || choice->macros.failed || choice->functions.failed
                            ? MF_ERROR_MEMORY
                            : mf_gpu_kernel(device, text.text, &gpu->kernel);
     mf_free(text.text);
     MF_TRY(status);
+    if (condition && gpu->blocks > FEW_BLOCKS * limits->multiprocessors)
+        gpu->blocks = FEW_BLOCKS * limits->multiprocessors;
     gpu->bytes = choice->workspace_bytes + (in_memory ? shape_bytes : 0);
     if (choice->workspace_bytes)
         MF_TRY(device->api->alloc(device->gpu, choice->workspace_bytes, &gpu->workspace));

@@ -56,6 +56,11 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 /* e^x, x <= 0, of solvers that are asked for by name. */
 #define EXP_BELOW_f32(x) exp2((x) * 1.44269504f)
 #define EXP_BELOW_f64(x) exp_of_logarithm(x)
+#define SCALED_f32(x) ((x) * 1.44269504f)
+#define SCALED_f64(x) (x)
+/* e^(x - y), where scaled is SCALED(y). */
+#define EXP_SCALED_f32(x, scaled) exp2(fmaf((x), 1.44269504f, -(scaled)))
+#define EXP_SCALED_f64(x, scaled) exp_of_logarithm((x) - (scaled))
 
 #if SUB_GROUPS
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
@@ -84,6 +89,8 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
+#define store_two(to, a, b) (*(__global uint2 *)(to) = (uint2)(a, b))
+#define store_four(to, a, b, c, d) (*(__global uint4 *)(to) = (uint4)(a, b, c, d))
 #define FOLLOW_STREAM() ((void)0)
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)

@@ -71,6 +71,17 @@ static inline uint32_t store_pair_bf16(float low, float high)
 }
 #endif
 
+/* Words beside each other, aligned. (Of structs behind a condition the compiler makes a store for each word.) */
+static inline void store_two(void *to, uint32_t a, uint32_t b)
+{
+    asm volatile("st.global.v2.b32 [%0], {%1,%2};" ::"l"(__cvta_generic_to_global(to)), "r"(a), "r"(b) : "memory");
+}
+
+static inline void store_four(void *to, uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+    asm volatile("st.global.v4.b32 [%0], {%1,%2,%3,%4};" ::"l"(__cvta_generic_to_global(to)), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+}
+
 /* Waits until all that the kernels before this one in its stream have written is there (PTX manual, griddepcontrol). The
  * next kernel's blocks come when this one's are through: where they came earlier they lay unevenly over the
  * multiprocessors, and networks took longer (seen on an H200). */
@@ -110,10 +121,18 @@ static inline float fold_max_f32(float x, float y)
     return x;
 }
 
+#define MAX_OF_3(a, b, c) __vimax3_s32(a, b, c)
+#define MIN_OF_3_UNSIGNED(a, b, c) __vimin3_u32(a, b, c)
+
 /* e^x, x <= 0, of solvers that are asked for by name: 2^(x log2 e), the power at most 2^-22 off, relatively; subnormal
  * results are 0. */
 #define EXP_BELOW_f32(x) power_of_two((x) * 1.44269504f)
 #define EXP_BELOW_f64(x) exp_of_logarithm(x)
+#define SCALED_f32(x) ((x) * 1.44269504f)
+#define SCALED_f64(x) (x)
+/* e^(x - y), where scaled is SCALED(y). */
+#define EXP_SCALED_f32(x, scaled) power_of_two(fmaf((x), 1.44269504f, -(scaled)))
+#define EXP_SCALED_f64(x, scaled) exp_of_logarithm((x) - (scaled))
 static inline float power_of_two(float x)
 {
     float y;
@@ -135,10 +154,11 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 
 /* The compiler may want so few registers for many blocks that it has to spill: nvrtc.c then compiles again, without. */
 #ifdef ONE_BLOCK
-#define KERNEL extern "C" __global__ __launch_bounds__(THREADS, 1)
+#define ENTRY extern "C" __global__ __launch_bounds__(THREADS, 1)
 #else
-#define KERNEL extern "C" __global__ __launch_bounds__(LAUNCH_BOUNDS)
+#define ENTRY extern "C" __global__ __launch_bounds__(LAUNCH_BOUNDS)
 #endif
+#define KERNEL ENTRY
 #define GLOBAL
 #define SHARED __shared__
 #define SHARED_POINTER
@@ -148,6 +168,7 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define THREAD ((int)threadIdx.x)
 #define BLOCK ((int64_t)blockIdx.x)
 #define BARRIER() __syncthreads()
+#define BARRIER_AND(condition) __syncthreads_and(condition) /* whether it holds for all threads of the block */
 #define WARP_BARRIER() __syncwarp() /* what threads of a warp wrote to shared memory is there for the others */
 #define FENCE() __threadfence()
 #define FOLLOW_STREAM() follow_stream()
@@ -176,6 +197,10 @@ static inline void copy_16(uint32_t to, const void *from)
 #define COPY_(bytes) copy_##bytes
 #define COPY(bytes, to, from) COPY_(bytes)((uint32_t)__cvta_generic_to_shared(to), from)
 #define COPIED() asm volatile("cp.async.wait_all;" ::: "memory")
+/* The same as groups, of which all but so many are there after AWAIT_COPIES. */
+#define COPY_FLOATS(bytes, to, from) COPY(bytes, to, from)
+#define END_COPIES() asm volatile("cp.async.commit_group;" ::: "memory")
+#define AWAIT_COPIES(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
 #endif
 #define UNROLL _Pragma("unroll")
 /* A loop's bound, and the condition in it: unrolled loops need constant bounds, PoCL's barriers no conditions. */

@@ -24,7 +24,7 @@ static const struct product_type types[] = {
 
 /* ---- which folds ---- */
 
-static const struct product_type *find_type(enum dtype type)
+const struct product_type *mf_gpu_products_type(enum dtype type)
 {
     for (size_t t = 0; t < sizeof types / sizeof *types; t++)
         if (types[t].type == type)
@@ -47,8 +47,7 @@ static int has_pieces(const struct problem *problem, const struct product *produ
     return 1;
 }
 
-/* Whether the sum is of the factors' product itself, not of something made of it. */
-static int multiplies_factors(const struct program *program, const struct gpu_contraction *contraction)
+int mf_gpu_multiplies_factors(const struct program *program, const struct gpu_contraction *contraction)
 {
     const int *arg = program->map.node[program->reducer[0].arg[0]].arg, *node = contraction->node;
     return (arg[0] == node[0] && arg[1] == node[1]) || (arg[0] == node[1] && arg[1] == node[0]);
@@ -80,7 +79,8 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
     product->warpgroups = MF_GPU_LIMITS(plan->device->gpu)->warpgroups;
     if ((architecture && architecture < LEAST_ARCHITECTURE) || program->reducer_count != 1 ||
         reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || nodes[reducer->arg[0]].op != OP_mul ||
-        !mf_gpu_contraction_fits(plan, &product->contraction) || !multiplies_factors(program, &product->contraction))
+        !mf_gpu_contraction_fits(plan, &product->contraction) ||
+        !mf_gpu_multiplies_factors(program, &product->contraction))
         return 0;
     if (lies_along_rows(problem, &product->contraction))
         mf_gpu_contraction_turn(problem, &product->contraction);
@@ -90,7 +90,7 @@ int mf_gpu_products_find(const struct mf_plan *plan, struct product *product)
             return 0;
         product->operand[f] = node->index;
     }
-    product->type = find_type(problem->in_type[product->operand[0]]);
+    product->type = mf_gpu_products_type(problem->in_type[product->operand[0]]);
     if (!product->type || mf_cls_size(reducer->cls) != 4 || !mf_cls_is_float(reducer->cls) ||
         problem->in_type[product->operand[1]] != product->type->type)
         return 0;
@@ -230,6 +230,18 @@ static int has_even_columns(const struct problem *problem, const struct product 
     return problem->memory.size[last_column_loop(p)] % (PIECE_BYTES / mf_dtypes[p->type->type].size) == 0;
 }
 
+/* Whether the finish part's operands differ along columns alone. */
+static int finishes_alike(const struct problem *problem, const struct product *p)
+{
+    const struct factor_loops *loops = &p->contraction.loops;
+    for (int i = 0; i < problem->input_count; i++)
+        for (int list = 0; list <= FACTORS; list++)
+            for (int l = 0; l < loops->count[list] && problem->finish_uses[i]; l++)
+                if (list != COLUMN_FACTOR && problem->memory.in[i][loops->loop[list][l]])
+                    return 0;
+    return 1;
+}
+
 void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, const struct product_form *form,
                            int sides, struct gpu_choice *choice)
 {
@@ -241,14 +253,15 @@ void mf_gpu_products_texts(const struct mf_plan *plan, const struct product *p, 
     mf_text_add(&choice->macros,
                 "#define ROWS %d\n#define COLUMNS %d\n#define WARPS_DOWN %d\n#define WARPS_RIGHT %d\n"
                 "#define CLUSTER %d\n#define STAGES %d\n#define ITEM %d\n#define PRODUCTS %d\n#define ROUNDS %d\n"
-                "#define IN_TREE 0\n#define EVEN_STEPS %d\n#define EVEN_COLUMNS %d\n#define COLUMN_LOOP %d\n"
+                "#define IN_TREE 0\n#define FINISH_ALIKE %d\n#define EVEN_STEPS %d\n#define EVEN_COLUMNS %d\n#define "
+                "COLUMN_LOOP %d\n"
                 "#define SLOT_X %d\n#define SLOT_Y %d\n#define PLACE_X i%d\n#define PLACE_Y i%d\n"
                 "#define GROUPED %d\n#define Y_ALONG_TERMS %d\n#define MMA_NAME \"%s\"\n#define MMA_SUM(x) "
                 "\"+f\"(x)\n#define LOAD(x) %s\n"
                 "typedef float sum_t;\ntypedef uint%d_t bits_t;\n",
                 tile->rows, tile->columns, tile->down, tile->right, form->cluster, form->stages, item, form->products,
-                form->rounds, has_even_steps(&plan->problem, p), has_even_columns(&plan->problem, p),
-                last_column_loop(p), x, y, x, y, form->grouped && tile->grouped,
+                form->rounds, finishes_alike(&plan->problem, p), has_even_steps(&plan->problem, p),
+                has_even_columns(&plan->problem, p), last_column_loop(p), x, y, x, y, form->grouped && tile->grouped,
                 p->contraction.along_terms[COLUMN_FACTOR], p->type->instruction, p->type->emulated, 8 * item);
     mf_emit_loops(&p->contraction.loops, &choice->functions);
     mf_text_append(&choice->functions, mf_text_terms_cl);

@@ -41,6 +41,11 @@ struct product {
 /* Whether the plan's fold is such a sum of products. */
 int mf_gpu_products_find(const struct mf_plan *plan, struct product *product);
 
+/* The type's; null where tensor cores do not take it. */
+const struct product_type *mf_gpu_products_type(enum dtype type);
+/* Whether the sum is of the factors' product itself, not of something made of it. */
+int mf_gpu_multiplies_factors(const struct program *program, const struct gpu_contraction *contraction);
+
 /* What a solver is asked for: FORM[:ROWS[:COLUMNS[:NUMBER[:PARTS]]]]. tile: null for the solver's own choice. */
 struct product_form {
     int products, stages, cluster;

@@ -169,6 +169,22 @@ static struct columns_form small_form(const struct problem *problem, int widest,
     return form;
 }
 
+/* Very few elements and many columns, as where pictures are pooled: a thread has all of its columns' elements and
+ * stores them as one; or one of vector 0. */
+static struct columns_form pool_form(const struct problem *problem, int widest, const struct gpu_limits *limits)
+{
+    enum { MOST_ELEMENTS = 8 };
+    const int lanes = (int)mf_power_above(problem->reduced_total);
+    struct columns_form none = {.vector = 0};
+    int vector = widest;
+    while (vector > 1 && accumulators_of(problem, vector, lanes) > MOST_ACCUMULATORS)
+        vector /= 2;
+    if (problem->reduced_total > MOST_ELEMENTS || vector == 1 ||
+        problem->kept_total / vector < 2 * (int64_t)limits->multiprocessors * GPU_WARP)
+        return none;
+    return make_form(problem, vector, lanes, GPU_WARP);
+}
+
 /* The form that is known to be best for this problem, or one of vector 0. */
 static struct columns_form known_form(const struct problem *problem, int64_t tiles, int widest,
                                       const struct gpu_limits *limits)
@@ -178,6 +194,9 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     struct columns_form form = usual_form(problem, widest);
     int64_t columns = widest > 1 ? form.column_threads * (int64_t)form.vector : GPU_WARP;
     int many = 2 * problem->kept_total * (tiles < 4 ? tiles : 4) >= 3 * limits->multiprocessors * columns;
+    const struct columns_form pool = pool_form(problem, widest, limits);
+    if (pool.vector)
+        return pool;
     if (problem->reduced_total <= LANES) /* a column a thread */
         return problem->reduced_total > 16 && problem->reduced_total <= 64 && widest == 1 && words == 1 &&
                        problem->kept_total >= 256 * limits->multiprocessors

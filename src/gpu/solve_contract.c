@@ -333,16 +333,54 @@ static mf_status make_table(int64_t count, int step, int in_parts, void **table,
 
 /* ---- plans ---- */
 
+/* Whether both factors are operands of floats as they are, read in vectors, without windows, and the fold one run of
+ * terms that are gone through once. */
+static int is_copied(const struct problem *problem, const struct gpu_contraction *c)
+{
+    if (c->in_tree || c->two_passes || problem->memory.window_count ||
+        (c->kind != CONTRACT_FOLD && c->kind != CONTRACT_LOG))
+        return 0;
+    for (int f = 0; f < FACTORS; f++) {
+        const struct node *node = &problem->program.map.node[c->node[f]];
+        if (node->op != OP_OPERAND || problem->in_type[node->index] != DT_f32 || c->at_a_time[f] != VECTOR)
+            return 0;
+    }
+    return 1;
+}
+
+/* Whether it is the greatest or least sum or difference of both: with CUDA, where no sum is a NaN with a sign. */
+static int is_by_bits(const struct mf_plan *plan, const struct gpu_contraction *c)
+{
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    const struct node *term = &plan->problem.program.map.node[reducer->arg[0]];
+    const int straight = c->node[0] == term->arg[0] && c->node[1] == term->arg[1];
+    const int crossed = c->node[0] == term->arg[1] && c->node[1] == term->arg[0];
+    return c->copied && c->kind == CONTRACT_FOLD && MF_GPU_LIMITS(plan->device->gpu)->architecture &&
+           (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX) && (term->op == OP_add || term->op == OP_sub) &&
+           (straight || crossed);
+}
+
+/* What lies in shared memory of a tile: STAGE_x and STAGE_y of kernels/copied_side.cl. */
+static int64_t tile_bytes(const struct gpu_contraction *c, const struct contract_tile *tile)
+{
+    const int64_t positions[FACTORS] = {tile->rows, tile->columns};
+    int64_t floats = 0;
+    for (int f = 0; f < FACTORS; f++)
+        floats += c->along_terms[f] ? positions[f] * (tile->step + 4) : positions[f] * tile->step;
+    return floats * (int64_t)sizeof(float);
+}
+
 static int64_t aligned(int64_t bytes)
 {
     return (bytes + 15) / 16 * 16;
 }
 
-/* How many parts the sequence is cut into: more while multiprocessors would be idle, of at least 8 tiles' terms. */
+/* How many parts the sequence is cut into: more while multiprocessors would be idle, of at least LEAST_TERMS. */
 static int64_t choose_parts(const struct problem *problem, const struct gpu_contraction *c,
                             const struct contract_tile *tile, int multiprocessors)
 {
-    const int64_t blocks = mf_gpu_tile_blocks(problem, c, tile), most = problem->reduced_total / (8 * tile->step);
+    enum { LEAST_TERMS = 128 };
+    const int64_t blocks = mf_gpu_tile_blocks(problem, c, tile), most = problem->reduced_total / LEAST_TERMS;
     int64_t parts = 2 * (int64_t)multiprocessors / blocks;
     return parts > most ? (most > 1 ? most : 1) : parts > 1 ? parts : 1;
 }
@@ -405,33 +443,56 @@ void mf_gpu_place_tiles(const struct problem *problem, const struct gpu_contract
     choice->own[7] = rows * ((int64_t)1 << 32) + columns;
 }
 
-mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contraction *c,
+/* How the factors get into shared memory; fills what depends on that. */
+static void choose_copies(const struct mf_plan *plan, struct gpu_contraction *c, struct contract_tile *tile,
+                          struct gpu_choice *choice)
+{
+    const struct problem *problem = &plan->problem;
+    enum { STAGES = 3, LOG_STAGES = 2, TAKEN = 4, LOG_TAKEN = 2, LOG_STEP = 64 };
+    const int stages = c->kind == CONTRACT_LOG ? LOG_STAGES : STAGES;
+    const int wide = mf_cls_size(problem->program.reducer[0].cls) > 4;
+    c->copied = is_copied(problem, c) && !wide;
+    c->by_bits = is_by_bits(plan, c);
+    choice->kernel = c->copied ? mf_text_contract_copied_cl : mf_text_contract_cl;
+    choice->beside = (c->kind == CONTRACT_LOG && !wide) || c->copied ? 2 : 1;
+    if (c->copied && c->kind == CONTRACT_LOG)
+        tile->step = LOG_STEP;
+    choice->shared = c->copied ? stages * tile_bytes(c, tile) : 0;
+    mf_text_add(&choice->macros, "#define COPIED %d\n#define BY_BITS %d\n#define STAGES %d\n#define TAKEN %d\n",
+                c->copied, c->by_bits, stages,
+                c->kind == CONTRACT_LOG ? LOG_TAKEN
+                : c->by_bits            ? 2
+                                        : TAKEN);
+}
+
+mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contraction *contraction,
                                   const struct contract_tile *flags)
 {
     const struct problem *problem = &plan->problem;
     const int multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
-    const struct contract_tile *tile = mf_gpu_choose_tile(problem, c, flags, multiprocessors);
-    struct gpu_choice choice = {
-        .kernel = mf_text_contract_cl, .threads = mf_gpu_tile_threads(tile), .vector = VECTOR, .flat = 1};
+    struct gpu_contraction c = *contraction;
+    struct contract_tile tile = *mf_gpu_choose_tile(problem, &c, flags, multiprocessors);
+    struct gpu_choice choice = {.threads = mf_gpu_tile_threads(&tile), .vector = VECTOR, .flat = 1};
     struct gpu_slots slots;
-    int levels = 1, words = c->kind == CONTRACT_SEVERAL ? mf_emit_state_words(problem) : 1;
-    choice.beside = c->kind == CONTRACT_LOG && mf_cls_size(problem->program.reducer[0].cls) == 4 ? 2 : 1;
-    MF_TRY(plan_terms(problem, c, tile, mf_gpu_tile_blocks(problem, c, tile),
-                      flags ? 1 : choose_parts(problem, c, tile, multiprocessors), &choice, &levels));
-    mf_gpu_place_tiles(problem, c, tile, &choice);
+    int levels = 1, words = contraction->kind == CONTRACT_SEVERAL ? mf_emit_state_words(problem) : 1;
+    choose_copies(plan, &c, &tile, &choice);
+    MF_TRY(plan_terms(problem, &c, &tile, mf_gpu_tile_blocks(problem, &c, &tile),
+                      flags ? 1 : choose_parts(problem, &c, &tile, multiprocessors), &choice, &levels));
+    mf_gpu_place_tiles(problem, &c, &tile, &choice);
     mf_emit_slots(problem, &slots);
-    mf_gpu_tile_macros(problem, c, tile, flags, &choice.macros);
+    mf_gpu_tile_macros(problem, &c, &tile, flags, &choice.macros);
     mf_text_add(&choice.macros, "#define IN_TREE %d\n#define LEVELS %d\n#define FLAGGED %d\n#define HAS_YOUNGEST %d\n",
-                c->in_tree, levels, flags != NULL, tile->row_own * tile->column_own * words <= YOUNGEST_OUTPUTS);
-    mf_emit_contraction(problem, &slots, c, &choice.functions);
-    mf_emit_factors(problem, c, tile, &choice.functions);
+                c.in_tree, levels, flags != NULL, tile.row_own * tile.column_own * words <= YOUNGEST_OUTPUTS);
+    mf_emit_contraction(problem, &slots, &c, &choice.functions);
+    mf_emit_factors(problem, &slots, &c, &tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_tile_cl);
+    mf_text_append(&choice.functions, mf_text_contract_parts_cl);
     snprintf(choice.text, sizeof choice.text, "%lld x %lld outputs, %d x %d a block, %d x %d a thread, %lld part%s%s",
-             (long long)(choice.own[7] >> 32), (long long)(choice.own[7] & UINT32_MAX), tile->rows, tile->columns,
-             tile->row_own, tile->column_own, (long long)choice.own[2], choice.own[2] == 1 ? "" : "s",
-             c->in_tree ? ", in the contract's order"
-             : flags    ? ", where a block's flag is set"
-                        : "");
+             (long long)(choice.own[7] >> 32), (long long)(choice.own[7] & UINT32_MAX), tile.rows, tile.columns,
+             tile.row_own, tile.column_own, (long long)choice.own[2], choice.own[2] == 1 ? "" : "s",
+             c.in_tree ? ", in the contract's order"
+             : flags   ? ", where a block's flag is set"
+                       : "");
     void *table = (void *)(uintptr_t)choice.table;
     mf_status status = mf_gpu_make(plan, &choice);
     mf_free(table);

@@ -1,6 +1,8 @@
 /* Solver "cublas" of a GPU: sum(a*b) of floats as a product of matrices by cuBLAS, where loops and strides are such a
- * product's. Its order of adding is cuBLAS's own, so it runs only when it is asked for by name. */
+ * product's. Its order of adding is cuBLAS's own, so it runs only when it is asked for by name. "cublas:tf32": of f32
+ * only the upper 11 bits count, on tensor cores. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cublas.h"
 #include "form.h"
@@ -35,13 +37,27 @@ static void forget(void *context)
     mf_free(data);
 }
 
+static mf_status read_form(struct mf_plan *plan, struct gemm *gemm)
+{
+    if (!plan->form)
+        return MF_OK;
+    if (strcmp(plan->form, "tf32") != 0 || gemm->in != DT_f32)
+        return mf_fail(MF_ERROR_ARGUMENT, "solver cublas has no form \"%.40s\" for %s; the only one is tf32, for f32",
+                       plan->form, mf_dtypes[gemm->in].name);
+    gemm->tensor_floats = 1;
+    plan->form = NULL;
+    return MF_OK;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     struct cublas_plan *data = mf_calloc(sizeof *data);
     if (!data)
         return MF_ERROR_MEMORY;
     mf_gemm_find(&plan->problem, &data->gemm);
-    mf_status status = mf_cublas_open(plan->device->gpu, &data->cublas);
+    mf_status status = read_form(plan, &data->gemm);
+    if (status == MF_OK)
+        status = mf_cublas_open(plan->device->gpu, &data->cublas);
     if (status != MF_OK) {
         mf_free(data);
         return status;

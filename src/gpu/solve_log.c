@@ -13,7 +13,7 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = 256, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
+enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = PACK_THREADS, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
 
 /* ---- which folds ---- */
 
@@ -49,7 +49,7 @@ struct log_plan {
     struct gpu_contraction contraction;
     const struct contract_tile *tile;
     struct cublas *cublas; /* or null: the kernel multiplies */
-    int certified, halves; /* float32 is split in halves for cuBLAS's tensor cores */
+    int certified, copies; /* float32 is split in halves for cuBLAS's tensor cores: kernels/log_store.cl */
     struct log_room room;
 };
 
@@ -70,17 +70,34 @@ static int64_t batch_of(const struct mf_plan *plan, const struct log_plan *log)
     return plan->problem.kept_total / positions_of(plan, log, 0) / positions_of(plan, log, 1);
 }
 
-/* Positions of a term in memory: PITCHED of kernels/log_store.cl. */
-static int64_t pitch_of(const struct mf_plan *plan, const struct log_plan *log, int f)
+/* PITCHED of kernels/log_store.cl. */
+static int64_t pitched(int64_t total)
 {
-    return (positions_of(plan, log, f) + 3) / 4 * 4;
+    return (total + 3) / 4 * 4;
+}
+
+/* Bytes of a factor's exponentials in so many copies. */
+static int64_t power_bytes(const struct mf_plan *plan, const struct log_plan *log, int f, int copies)
+{
+    const int64_t positions = positions_of(plan, log, f), terms = plan->problem.reduced_total;
+    const int64_t values = log->cublas ? positions * pitched(terms) : pitched(positions) * terms;
+    return batch_of(plan, log) * values * copies * (int64_t)mf_cls_size(plan->problem.program.reducer[0].cls);
+}
+
+/* How cuBLAS gets float32: with three copies all products are one product of matrices, which is worth its memory where
+ * that is little. */
+static int copies_of(const struct mf_plan *plan, const struct log_plan *log)
+{
+    enum { LITTLE = 64 << 20 };
+    if (!log->cublas || plan->problem.program.reducer[0].cls != CLS_F32)
+        return 1;
+    return power_bytes(plan, log, 0, 3) + power_bytes(plan, log, 1, 3) <= LITTLE ? 3 : 2;
 }
 
 static void plan_room(const struct mf_plan *plan, struct log_plan *log)
 {
     const struct problem *problem = &plan->problem;
-    const int64_t size = (int64_t)mf_cls_size(problem->program.reducer[0].cls), copies = log->halves ? 2 : 1;
-    const int64_t values = batch_of(plan, log) * problem->reduced_total * copies;
+    const int64_t size = (int64_t)mf_cls_size(problem->program.reducer[0].cls);
     struct log_room *room = &log->room;
     const int64_t blocks = mf_gpu_tile_blocks(problem, &log->contraction, log->tile);
     take(room, blocks * (int64_t)sizeof(int32_t));
@@ -88,7 +105,7 @@ static void plan_room(const struct mf_plan *plan, struct log_plan *log)
     for (int f = 0; f < FACTORS; f++)
         room->most[f] = take(room, batch_of(plan, log) * positions_of(plan, log, f) * size);
     for (int f = 0; f < FACTORS; f++)
-        room->powers[f] = take(room, values * pitch_of(plan, log, f) * size);
+        room->powers[f] = take(room, power_bytes(plan, log, f, log->copies));
     if (log->cublas)
         room->sums = take(room, problem->kept_total * size);
 }
@@ -119,10 +136,12 @@ static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
     choice.blocks = choice.own[6] + batch_of(plan, log) * choice.own[1];
     choice.workspace_bytes = log->room.bytes;
     mf_emit_slots(problem, &slots);
-    mf_text_add(&choice.macros, "#define STEP %d\n#define PACKED %d\n#define HALVES %d\n#define IN_TREE 0\n", PACK_STEP,
-                PACKED, log->halves);
+    mf_text_add(&choice.macros,
+                "#define STEP %d\n#define PACKED %d\n#define COPIES %d\n#define BY_TERMS %d\n#define CERTIFIED 0\n"
+                "#define IN_TREE 0\n",
+                PACK_STEP, PACKED, log->copies, log->cublas != NULL);
     mf_emit_contraction(problem, &slots, &log->contraction, &choice.functions);
-    mf_emit_factors(problem, &log->contraction, &tile, &choice.functions);
+    mf_emit_factors(problem, &slots, &log->contraction, &tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
     for (int f = 0; f < FACTORS; f++) {
         mf_text_add(&choice.functions, "#define SIDE %c\n#define SIDE_NUMBER %d\n", "xy"[f], f);
@@ -137,7 +156,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
     const struct problem *problem = &plan->problem;
     const struct contract_tile *tile = log->tile;
     struct gpu_choice choice = {.kernel = mf_text_log_product_cl,
-                                .beside = 1,
+                                .beside = log->cublas ? 4 : 1,
                                 .threads = mf_gpu_tile_threads(tile),
                                 .vector = MF_GPU_CONTRACT_VECTOR,
                                 .flat = 1};
@@ -151,11 +170,11 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
     mf_emit_slots(problem, &slots);
     mf_gpu_tile_macros(problem, &powers, tile, tile, &choice.macros);
     mf_text_add(&choice.macros,
-                "#define IN_TREE 0\n#define HALVES %d\n#define FROM_SUMS %d\n#define CERTIFIED %d\n#define LEAST %s\n",
-                log->halves, log->cublas != NULL, log->certified,
+                "#define IN_TREE 0\n#define COPIES %d\n#define FROM_SUMS %d\n#define CERTIFIED %d\n#define LEAST %s\n",
+                log->copies, log->cublas != NULL, log->certified,
                 f32 ? "mf_bits_f32(0x0d000000u)" /* 2^-101 */ : "mf_bits_f64(0x0380000000000000ul)" /* 2^-967 */);
     mf_emit_contraction(problem, &slots, &powers, &choice.functions);
-    mf_emit_factors(problem, &powers, tile, &choice.functions);
+    mf_emit_factors(problem, &slots, &powers, tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_tile_cl);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
     snprintf(choice.text, sizeof choice.text, "%s, %d x %d a block, %d x %d a thread",
@@ -168,7 +187,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
 struct log_gemm {
     struct cublas *cublas;
     struct gemm small, great; /* the products with a low half; those without, or all */
-    int halves;
+    int copies;
     int64_t x, great_x, y, sums; /* bytes of the workspace before them */
 };
 
@@ -178,9 +197,9 @@ static mf_status run_gemm(const struct mf_plan *plan, const void *context, void 
     const struct log_gemm *g = context;
     char *room = workspace;
     (void)plan;
-    if (g->halves)
+    if (g->copies == 2)
         MF_TRY(mf_cublas_multiply(g->cublas, &g->small, room + g->y, room + g->x, room + g->sums, 0, pointers->stream));
-    return mf_cublas_multiply(g->cublas, &g->great, room + g->y, room + g->great_x, room + g->sums, g->halves,
+    return mf_cublas_multiply(g->cublas, &g->great, room + g->y, room + g->great_x, room + g->sums, g->copies == 2,
                               pointers->stream);
 }
 
@@ -194,9 +213,9 @@ static void forget_gemm(void *context)
 /* Sums are stored by rows: for cuBLAS that is the transposed product, of columns and rows. Takes over log->cublas. */
 static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
 {
-    const int64_t terms = plan->problem.reduced_total, rows = positions_of(plan, log, 0),
+    const int64_t terms = pitched(plan->problem.reduced_total), rows = positions_of(plan, log, 0),
                   columns = positions_of(plan, log, 1);
-    const int64_t copies = log->halves ? 2 : 1, x_pitch = pitch_of(plan, log, 0), y_pitch = pitch_of(plan, log, 1);
+    const int64_t pitch = log->copies * terms;
     const enum dtype type = plan->problem.program.reducer[0].cls == CLS_F32 ? DT_f32 : DT_f64;
     struct log_gemm *g = mf_calloc(sizeof *g);
     if (!g) {
@@ -204,28 +223,28 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
         return MF_ERROR_MEMORY;
     }
     g->cublas = log->cublas;
-    g->halves = log->halves;
+    g->copies = log->copies;
     g->great = (struct gemm){.in = type,
                              .out = type,
-                             .tensor_floats = log->halves,
+                             .tensor_floats = type == DT_f32,
                              .m = columns,
                              .n = rows,
-                             .k = terms,
+                             .k = log->copies == 3 ? pitch : terms,
                              .batch = batch_of(plan, log),
-                             .b_transposed = 1,
-                             .a_pitch = y_pitch,
-                             .b_pitch = x_pitch,
+                             .a_transposed = 1,
+                             .a_pitch = pitch,
+                             .b_pitch = pitch,
                              .c_pitch = columns,
-                             .a_step = copies * terms * y_pitch,
-                             .b_step = copies * terms * x_pitch,
+                             .a_step = columns * pitch,
+                             .b_step = rows * pitch,
                              .c_step = rows * columns};
     g->small = g->great;
     g->small.k = 2 * terms;
     g->x = log->room.powers[0];
-    g->great_x = g->x + (log->halves ? terms * x_pitch * mf_dtypes[type].size : 0);
+    g->great_x = g->x + (log->copies == 2 ? terms * mf_dtypes[type].size : 0);
     g->y = log->room.powers[1];
     g->sums = log->room.sums;
-    const struct gpu_call call = {log->halves ? "products by cuBLAS, floats in two halves" : "products by cuBLAS",
+    const struct gpu_call call = {log->copies > 1 ? "products by cuBLAS, floats in two halves" : "products by cuBLAS",
                                   run_gemm, forget_gemm, g};
     return mf_gpu_add_call(plan, &call);
 }
@@ -237,7 +256,7 @@ static int wants_cublas(const struct mf_plan *plan, const struct log_plan *log)
     const int64_t rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
     int64_t terms;
     return plan->device->api == &mf_gpu_cuda && rows >= LEAST_POSITIONS && columns >= LEAST_POSITIONS &&
-           plan->problem.reduced_total >= LEAST_TERMS && plan->problem.reduced_total < INT32_MAX / 4 &&
+           plan->problem.reduced_total >= LEAST_TERMS && plan->problem.reduced_total < INT32_MAX / 8 &&
            batch_of(plan, log) < INT32_MAX && mf_mul(plan->problem.kept_total, plan->problem.reduced_total, &terms);
 }
 
@@ -313,8 +332,7 @@ static mf_status make_two_passes(struct mf_plan *plan)
 
 static mf_status make_product(struct mf_plan *plan, int certified)
 {
-    static const struct contract_tile sums_tile = {64, 64, 16, 1,
-                                                   16, 1,  0}; /* threads beside each other take columns */
+    static const struct contract_tile sums_tile = {64, 64, 8, 1, 16, 1, 0}; /* threads beside each other take columns */
     struct gpu_contraction exact = {.kind = CONTRACT_LOG};
     struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
     MF_TRY(mf_plan_start_tiers(plan));
@@ -323,9 +341,8 @@ static mf_status make_product(struct mf_plan *plan, int certified)
     log.tile =
         mf_gpu_choose_tile(&plan->problem, &log.contraction, NULL, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
     if (wants_cublas(plan, &log) && mf_cublas_open(plan->device->gpu, &log.cublas) == MF_OK)
-        log.halves = plan->problem.program.reducer[0].cls == CLS_F32;
-    if (log.cublas)
         log.tile = &sums_tile;
+    log.copies = copies_of(plan, &log);
     plan_room(plan, &log);
     count_refusals(plan, &log);
     mf_status status = make_pack(plan, &log);

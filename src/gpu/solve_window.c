@@ -374,23 +374,6 @@ static void write_macros(const struct mf_plan *plan, const struct product *p, co
     mf_gpu_products_multiply(p, &t->form, choice);
 }
 
-/* The output was described as if it lay dense in memory, with an element for each position; now as it is. */
-static void pool_output(struct mf_plan *plan, const struct windows *w)
-{
-    struct nest *nest = &plan->problem.memory;
-    int64_t *stride = nest->out[0], *high = &plan->problem.high[MF_MAX_INPUTS];
-    const int64_t item = mf_dtypes[plan->problem.out_type[0]].size;
-    const int64_t image = stride[w->down] * nest->size[w->down];
-    for (int l = 0; l < nest->kept; l++) {
-        const int64_t pooled = l == w->down ? plan->pool[1] : l == w->across ? plan->pool[2] : plan->pool[0];
-        const int64_t size = l == w->down || l == w->across ? nest->size[l] / 2 : nest->size[l];
-        if (stride[l] < stride[w->across] || (l != w->down && l != w->across && stride[l] != image))
-            continue;
-        *high += ((size - 1) * pooled - (nest->size[l] - 1) * stride[l]) * item;
-        stride[l] = pooled;
-    }
-}
-
 static mf_status make_choice(struct mf_plan *plan, const struct product *p, const struct windows *w,
                              const struct window_tile *t)
 {
@@ -518,7 +501,7 @@ static mf_status make(struct mf_plan *plan)
         return fail_without_tile(plan, &product, &w, &asked);
     plan->form = NULL;
     if (plan->pool[0])
-        pool_output(plan, &w);
+        mf_gpu_pool_output(plan, w.down, w.across);
     return make_choice(plan, &product, &w, &t);
 }
 

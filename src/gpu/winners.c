@@ -209,7 +209,6 @@ mf_status mf_gpu_winners_place(const struct mf_plan *plan)
 {
     struct gradient *data = plan->data;
     const struct mf_device *device = plan->device;
-    MF_TRY(device->api->alloc(device->gpu, data->workspace_bytes, &data->memory));
     for (int f = 0; f < data->argument.count; f++) {
         if (!data->wanted[f])
             continue;
@@ -227,8 +226,6 @@ void mf_gpu_winners_forget(struct mf_plan *plan)
     struct gradient *data = plan->data;
     for (int f = 0; f < FACTORS_MOST; f++)
         mf_free(data->gpu[f]);
-    if (data->memory)
-        plan->device->api->release(plan->device->gpu, data->memory);
 }
 
 /* ---- execution ---- */

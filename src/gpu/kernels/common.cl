@@ -287,6 +287,13 @@ static inline struct raw one_of_vector(struct raws v, int i)
 }
 #endif
 
+/* How many elements took part in a state, where its tensor has so many. */
+#if HAS_COUNT
+#define STATE_COUNT(s, all) ((s).n)
+#else
+#define STATE_COUNT(s, all) (all)
+#endif
+
 /* The outputs there of these states; count elements took part, unless the state says how many. */
 static inline struct results results_at(struct tensors t, struct target at, struct state s, int64_t count)
 {
@@ -295,10 +302,7 @@ static inline struct results results_at(struct tensors t, struct target at, stru
     FOR_FINISH_INPUTS(X)
 #undef X
     r.none = 0;
-#if HAS_COUNT
-    count = s.n;
-#endif
-    return finish(s, count, r);
+    return finish(s, STATE_COUNT(s, count), r);
 }
 
 /* Computes and stores them. */

@@ -5,10 +5,9 @@
  * The sequence of terms is cut into runs, after which values are joined: IN_TREE the contract's chains and halving
  * tree, depth first, so that few values wait (src/term_order.c); else it is one run.
  *
- * p[2]: parts of the sequence, a block each; p[3]: terms of a part (if not IN_TREE); p[4], p[5], p[6]: bytes of the
- * workspace before the table of parts, their states, their counters; it begins with the table of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
- * TWICE: every tile is gone through twice, for accumulate's 0 and 1, with acc_between between; PASSES = 2: so are all
- * terms.
+ * p[2], p[4], p[5], p[6]: contract_parts.cl; p[3]: terms of a part (if not IN_TREE). The workspace begins with the table
+ * of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
+ * TWICE: every tile is gone through twice (tile.cl); PASSES = 2: so are all terms.
  * Where a factor has windows that leave its tensor, what lies outside is a value that changes no output beside any that
  * does not show, and once a block has met one that does it asks for every term whether it is inside.
  * Cost of a term: one product, one fold, and 1/ROW_OWN + 1/COLUMN_OWN values from shared memory. */
@@ -21,13 +20,6 @@ struct waiting {
 struct count {
     int waiting, youngest;
 };
-
-static inline void between(acc_t acc[ROW_OWN][COLUMN_OWN])
-{
-#if TWICE || PASSES == 2
-    EVERY_OUTPUT acc_between(&acc[i][j]);
-#endif
-}
 
 #if IN_TREE
 /* Ends a run: joins the value at hand with those before it, as often as is said, and lets it wait: after no join in
@@ -59,36 +51,6 @@ static inline void end_run(acc_t acc[ROW_OWN][COLUMN_OWN], acc_t youngest[ROW_OW
 }
 #endif
 
-/* The block that finishes last joins the parts' states of its outputs, in their order. */
-static inline struct state join_parts(GLOBAL const struct state *states, GLOBAL const struct part *table, int64_t parts)
-{
-    struct state waiting[LEVELS];
-    int top = 1;
-    waiting[0] = load_state(states); /* the first part has nothing to join */
-    for (int64_t p = 1; p < parts; p++) {
-        struct state s = load_state(states + p * (ROWS * COLUMNS));
-        for (int joins = IN_TREE ? table[p].joins : 1; joins > 0 && top > 0; joins--)
-            s = combine(waiting[--top], s);
-        waiting[top++] = s;
-    }
-    return waiting[0];
-}
-
-static inline void store_parts(struct tensors T, shape_ptr S, struct corner at, GLOBAL const struct state *states,
-                               GLOBAL const struct part *table)
-{
-    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
-    const struct target origin = move_target(S, no_target(), at.batch, 2);
-    NO_UNROLL
-    for (int e = 0; e < ROW_OWN * COLUMN_OWN; e++) {
-        const int64_t m = at.row + own_position_x(THREAD / COLUMN_THREADS, e / COLUMN_OWN);
-        const int64_t n = at.column + own_position_y(THREAD % COLUMN_THREADS, e % COLUMN_OWN);
-        if (m < rows && n < columns)
-            finish_at(T, move_target(S, move_target(S, origin, m, 0), n, 1),
-                      join_parts(states + e * THREADS + THREAD, table, S->p[2]), S->reduced_total);
-    }
-}
-
 #if WINDOWS
 /* add_run, of terms inside alone. first: the tile's, in the sequence. */
 static inline void add_inside(shape_ptr S, terms_t terms, acc_t acc[ROW_OWN][COLUMN_OWN],
@@ -114,16 +76,17 @@ static inline void add_inside(shape_ptr S, terms_t terms, acc_t acc[ROW_OWN][COL
             accumulate(&acc[i][j], row[i], column[j], first + t, 1);
     }
 }
-#define ADD_RUN(acc, x, y, from, to, t)                                              \
-    do {                                                                             \
-        if (odd)                                                                     \
-            add_inside(S, terms, acc, x, y, spots_x, spots_y, from, to, t);          \
-        else                                                                         \
-            add_run(acc, x, y, from, to, t, 1);                                      \
+#define ADD(from, to, pass)                                                             \
+    do {                                                                                \
+        if (odd)                                                                        \
+            add_inside(S, terms, acc, x, y, spots_x, spots_y, from, to, t);             \
+        else                                                                            \
+            add_run(acc, x, y, from, to, t, pass);                                      \
     } while (0)
 #else
-#define ADD_RUN(acc, x, y, from, to, t) add_run(acc, x, y, from, to, t, 1)
+#define ADD(from, to, pass) add_run(acc, x, y, from, to, t, pass)
 #endif
+#define ADD_ALL(pass) ADD(0, n, pass)
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
@@ -136,7 +99,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED_POINTER value_t_y *const tile_y = (SHARED_POINTER value_t_y *)shared_y;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t parts = S->p[2], part = BLOCK % parts, block = BLOCK / parts;
+    const uint32_t parts = (uint32_t)S->p[2], part = (uint32_t)BLOCK % parts, block = (uint32_t)BLOCK / parts;
     const struct corner at = corner_of(S, block);
     GLOBAL const struct part *const table = (GLOBAL const struct part *)(workspace + S->p[4]);
 #if IN_TREE
@@ -148,7 +111,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     count.waiting = count.youngest = 0;
 #else
     const terms_t terms = 0;
-    const int first = (int)(part * S->p[3]);
+    const int first = (int)((int64_t)part * S->p[3]);
     const int end = (int)(first + S->p[3] < S->reduced_total ? first + S->p[3] : S->reduced_total);
 #endif
 #if FLAGGED
@@ -166,8 +129,12 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     int phase = 0;
     NO_UNROLL
     for (int pass = 0; pass < PASSES; pass++) {
-        if (pass)
-            between(acc);
+        int other = 0;
+#if PASSES == 2
+        if (pass) {
+            EVERY_OUTPUT other |= acc_between(&acc[i][j]);
+        }
+#endif
         load_x(T, S, terms, spots_x, first, end, b.vectors != 0, raw_x);
         load_y(T, S, terms, spots_y, first, end, b.vectors != 0, raw_y);
         NO_UNROLL
@@ -191,24 +158,29 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             NO_UNROLL
             for (int from = 0; from < n;) {
                 const int run = runs[phase * STEP + from], to = from + run / 16;
-                ADD_RUN(acc, x, y, from, to, t);
+                ADD(from, to, 1);
                 from = to;
                 if (run % 16) {
                     end_run(acc, youngest, &waiting, &count, run % 16 - 1);
                     start_run(acc, 0);
                 }
             }
-#else
-#if PASSES == 2
-            add_run(acc, x, y, 0, n, t, pass);
-#else
-            if (TWICE || (LOOKS_FOR_NANS && odd))
-                add_run(acc, x, y, 0, n, t, 0);
-            if (TWICE)
-                between(acc);
-            if (TWICE || !(LOOKS_FOR_NANS && odd))
-                ADD_RUN(acc, x, y, 0, n, t);
+#elif TWICE || PASSES == 2
+#if TWICE
+            other = 0;
+            LOOK_FIRST(acc, ADD_ALL, other);
 #endif
+            if (PASSES == 2 && !pass)
+                ADD_ALL(0);
+            else if (other)
+                ADD_ALL(2);
+            else
+                ADD_ALL(1);
+#else
+            if (LOOKS_FOR_NANS && odd)
+                ADD_ALL(0);
+            else
+                ADD_ALL(1);
 #endif
             phase ^= 1;
         }
@@ -219,12 +191,5 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     else
         EVERY_OUTPUT acc[i][j] = youngest[i][j];
 #endif
-    if (parts == 1) {
-        store_outputs(T, S, at, acc);
-        return;
-    }
-    GLOBAL struct state *states = (GLOBAL struct state *)(workspace + S->p[5]) + block * parts * (ROWS * COLUMNS);
-    EVERY_OUTPUT states[part * (ROWS * COLUMNS) + (i * COLUMN_OWN + j) * THREADS + THREAD] = acc_state(S, acc[i][j]);
-    if (last_to_arrive((GLOBAL uint32_t *)(workspace + S->p[6]) + block, parts, &flag))
-        store_parts(T, S, at, states, table);
+    end_part(T, S, at, workspace, block, part, acc, &flag);
 }

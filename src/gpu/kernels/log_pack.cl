@@ -9,10 +9,11 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
+    SHARED_POINTER acc_t *const tile = (SHARED_POINTER acc_t *)shared_x;
     if (BLOCK < S->p[6])
-        pack_x(T, S, BLOCK, rows, b.vectors != 0, (GLOBAL acc_t *)(workspace + S->p[2]), (GLOBAL acc_t *)(workspace + S->p[4]), spots_x,
-               (SHARED_POINTER acc_t *)shared_x, maxima);
+        pack_x(T, S, (uint32_t)BLOCK, rows, b.vectors != 0, (GLOBAL acc_t *)(workspace + S->p[2]),
+               (GLOBAL acc_t *)(workspace + S->p[4]), spots_x, tile, maxima);
     else
-        pack_y(T, S, BLOCK - S->p[6], columns, b.vectors != 0, (GLOBAL acc_t *)(workspace + S->p[3]),
-               (GLOBAL acc_t *)(workspace + S->p[5]), spots_y, (SHARED_POINTER acc_t *)shared_x, maxima);
+        pack_y(T, S, (uint32_t)(BLOCK - S->p[6]), columns, b.vectors != 0, (GLOBAL acc_t *)(workspace + S->p[3]),
+               (GLOBAL acc_t *)(workspace + S->p[5]), spots_y, tile, maxima);
 }

@@ -4,6 +4,7 @@
  * The certificate (docs/numerics.md, section 10): where S < K LEAST, what underflowed might show. A block with such an
  * output, or one whose greatest terms are +inf or NaN, stores nothing and sets its flag: it is computed by contract.cl,
  * one exp a term. p[2], p[3], p[4], p[5]: as in log_pack.cl. The workspace begins with the flags. */
+#if !FROM_SUMS
 enum { SLOTS_ROW = ROWS * STEP / 4 / THREADS, SLOTS_COLUMN = COLUMNS * STEP / 4 / THREADS };
 
 struct ALIGNED(16) four {
@@ -31,38 +32,43 @@ static inline void put_powers(const struct four *r, int slots, SHARED_POINTER ac
         *(SHARED_POINTER struct four *)(tile + (THREAD + i * THREADS) * 4) = r[i];
 }
 
+#endif
+
 /* What the sum of products of an output becomes; or *failed is set. */
 static inline acc_t certified(acc_t sum, acc_t row, acc_t column, acc_t least, int *failed)
 {
     const acc_t scale = row + column, back = scale - row, rest = (row - (scale - back)) + (column - back);
-    if (row == LOWEST || column == LOWEST) {
-        *failed |= !(row < -LOWEST && column < -LOWEST); /* the other one is +inf or NaN */
-        return LOWEST;
-    }
-    *failed |= !(scale - scale == 0 && sum >= least);
-    return scale + (rest + logarithm(sum));
+    const int nothing = (row == LOWEST) | (column == LOWEST), sound = (scale - scale == 0) & (sum >= least);
+    *failed |= (nothing & !((row < -LOWEST) & (column < -LOWEST))) /* the other one is +inf or NaN */
+               | (!nothing & !sound);
+    return nothing ? LOWEST : scale + (rest + logarithm(sum));
 }
 
+/* Rows and columns past the ends take part as the last ones. */
 static inline int certify(shape_ptr S, struct corner at, GLOBAL const char *workspace,
                           acc_t acc[ROW_OWN][COLUMN_OWN])
 {
-    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
+    const int rows = (int)(S->p[7] >> 32), columns = (int)(S->p[7] & 0xffffffff);
     GLOBAL const acc_t *row_most = (GLOBAL const acc_t *)(workspace + S->p[2]) + at.batch * rows;
     GLOBAL const acc_t *column_most = (GLOBAL const acc_t *)(workspace + S->p[3]) + at.batch * columns;
     const acc_t least = CERTIFIED ? (acc_t)S->reduced_total * LEAST : 0;
+    acc_t row[ROW_OWN], column[COLUMN_OWN];
     int failed = 0;
     UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++) {
-            const int64_t m = at.row + own_position_x(THREAD / COLUMN_THREADS, i);
-            const int64_t n = at.column + own_position_y(THREAD % COLUMN_THREADS, j);
-            if (m < rows && n < columns)
-                acc[i][j] = certified(acc[i][j], row_most[m], column_most[n], least, &failed);
-        }
+    for (int i = 0; i < ROW_OWN; i++) {
+        const int m = (int)at.row + own_position_x(THREAD / COLUMN_THREADS, i);
+        row[i] = row_most[m < rows ? m : rows - 1];
+    }
+    UNROLL
+    for (int j = 0; j < COLUMN_OWN; j++) {
+        const int n = (int)at.column + own_position_y(THREAD % COLUMN_THREADS, j);
+        column[j] = column_most[n < columns ? n : columns - 1];
+    }
+    EVERY_OUTPUT acc[i][j] = certified(acc[i][j], row[i], column[j], least, &failed);
     return failed;
 }
 
+#if !FROM_SUMS
 /* The sums of products of all terms. */
 static inline void multiply(shape_ptr S, struct corner at, GLOBAL const char *workspace, SHARED_POINTER acc_t *tile_x,
                             SHARED_POINTER acc_t *tile_y, acc_t acc[ROW_OWN][COLUMN_OWN])
@@ -89,32 +95,31 @@ static inline void multiply(shape_ptr S, struct corner at, GLOBAL const char *wo
     }
 }
 
-#if FROM_SUMS
+#else
 static inline void take_sums(shape_ptr S, struct corner at, GLOBAL const char *workspace,
                              acc_t acc[ROW_OWN][COLUMN_OWN])
 {
-    const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;
+    const int rows = (int)(S->p[7] >> 32), columns = (int)(S->p[7] & 0xffffffff);
     GLOBAL const acc_t *sums = (GLOBAL const acc_t *)(workspace + S->p[6]) + at.batch * rows * columns;
-    UNROLL
-    for (int i = 0; i < ROW_OWN; i++)
-        UNROLL
-        for (int j = 0; j < COLUMN_OWN; j++) {
-            const int64_t m = at.row + own_position_x(THREAD / COLUMN_THREADS, i);
-            const int64_t n = at.column + own_position_y(THREAD % COLUMN_THREADS, j);
-            if (m < rows && n < columns)
-                acc[i][j] = sums[m * columns + n];
-        }
+    EVERY_OUTPUT
+    {
+        const int m = (int)at.row + own_position_x(THREAD / COLUMN_THREADS, i);
+        const int n = (int)at.column + own_position_y(THREAD % COLUMN_THREADS, j);
+        acc[i][j] = sums[(int64_t)(m < rows ? m : rows - 1) * columns + (n < columns ? n : columns - 1)];
+    }
 }
 #endif
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
+#if !FROM_SUMS
     SHARED struct four shared_x[2 * STEP * ROWS / 4];
     SHARED struct four shared_y[2 * STEP * COLUMNS / 4];
+#endif
     SHARED int refused;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const struct corner at = corner_of(S, BLOCK);
+    const struct corner at = corner_of(S, (uint32_t)BLOCK);
     acc_t acc[ROW_OWN][COLUMN_OWN];
     start_run(acc, 0);
     if (THREAD == 0)

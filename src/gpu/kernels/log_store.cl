@@ -1,21 +1,26 @@
-/* Where the exponentials of a logsumexp lie in the workspace. PITCHED: positions of a term, with room for vectors.
+/* Where the exponentials of a logsumexp lie in the workspace: by positions and then terms, as cuBLAS multiplies them
+ * fastest (BY_TERMS), or by terms and then positions. PITCHED: neighbours, with room for vectors.
  *
  * HALVES: float32 = high + low, where high has the 11 bits that a tensor core multiplies. A product of two is then
  * low high + high low + high high, with 2^-22 of it lost; so low and high of x lie one after the other, and high and low
- * of y: the small products are one product of twice as many terms. */
+ * of y: the small products are one product of twice as many terms. With a third copy, high of both, so are all. */
 #define PITCHED(total) (((total) + 3) / 4 * 4)
-enum { COPIES = HALVES ? 2 : 1 };
 
 /* to: the first copy's place; side 0 is x. */
-static inline void store_power(GLOBAL acc_t *to, int64_t copy, int exists, int side, acc_t power)
+static inline void store_power(GLOBAL acc_t *to, int64_t copy, int side, acc_t power)
 {
-    if (!exists)
-        return;
-#if HALVES
+#if COPIES > 1
     const float high = mf_bits_f32(mf_f32_bits(power) & 0xffffe000u), low = power - high;
     to[0] = side ? high : low;
     to[copy] = side ? low : high;
+    if (COPIES > 2)
+        to[2 * copy] = high;
 #else
     to[0] = power;
 #endif
 }
+
+/* Vectors of a tile in shared memory. */
+struct ALIGNED(16) piece {
+    acc_t v[16 / sizeof(acc_t)];
+};

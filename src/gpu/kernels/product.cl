@@ -31,6 +31,7 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     WAIT_FOR_ALL();
     if (!hand_in(rows, parts, part, S->p[2], counter))
         return;
+    const struct taken taken = take_once(T, S, at.column + column, at.columns);
     NO_UNROLL
     for (int first = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? (int)part : 0); first < ROWS; first += TURNS * NEXT) {
         struct group group[TURNS];
@@ -44,7 +45,7 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
             if (!there[u])
                 continue;
             join_group(rows + r * PITCH + column, parts + r * COLUMNS + column, S->p[2], all);
-            group[u] = finish_group(T, S, move_target(S, origin, m, 0), n, at.columns - n, all);
+            group[u] = finish_group(T, S, move_target(S, origin, m, 0), n, at.columns - n, &taken, all);
         }
         UNROLL
         for (int u = 0; u < TURNS; u++)

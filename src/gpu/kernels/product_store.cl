@@ -47,15 +47,44 @@ static inline void join_group(SHARED_POINTER const sum_t *sums, GLOBAL const sum
 #endif
 }
 
+/* What the finish part takes of its operands for a thread's group of columns. FINISH_ALIKE: columns alone tell, so that
+ * it is read once. */
+struct taken {
+    struct raw_finish r[VECTOR];
+};
+
+static inline struct raw_finish take_finish(struct tensors T, struct target at)
+{
+    struct raw_finish r;
+#define X(s) r.x##s = T.in##s[at.f##s];
+    FOR_FINISH_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
+static inline struct taken take_once(struct tensors T, shape_ptr S, int64_t column, int64_t columns)
+{
+    struct taken taken;
+#if FINISH_ALIKE
+    UNROLL
+    for (int j = 0; j < VECTOR; j++)
+        taken.r[j] = take_finish(T, move_target(S, no_target(), column + j < columns ? column + j : 0, 1));
+#else
+    taken.r[0].none = 0;
+#endif
+    return taken;
+}
+
 /* A group of outputs beside each other, `count` of which exist, finished and not stored yet. */
 struct group {
-    struct results y[VECTOR];
+    struct values y[VECTOR];
     struct target left, first;
     int64_t column, count;
 };
 
 static inline struct group finish_group(struct tensors T, shape_ptr S, struct target left, int64_t column, int64_t count,
-                                        const float sums[VECTOR])
+                                        const struct taken *taken, const float sums[VECTOR])
 {
     struct group g;
     g.left = left;
@@ -69,6 +98,10 @@ static inline struct group finish_group(struct tensors T, shape_ptr S, struct ta
         if (j >= count)
             continue;
         s.r0 = sums[j];
+#if FINISH_ALIKE
+        (void)at;
+        g.y[j] = values_of(s, S->reduced_total, taken->r[j]);
+#else
 #if EVEN_COLUMNS
 #define X(s) at.f##s += j * in_stride(S, s, COLUMN_LOOP);
         FOR_FINISH_INPUTS(X)
@@ -76,7 +109,8 @@ static inline struct group finish_group(struct tensors T, shape_ptr S, struct ta
 #else
         at = sum_of_targets(left, move_target(S, no_target(), column + j, 1));
 #endif
-        g.y[j] = results_at(T, at, s, S->reduced_total);
+        g.y[j] = values_of(s, S->reduced_total, take_finish(T, at));
+#endif
     }
     return g;
 }
@@ -87,13 +121,11 @@ static inline void store_group(struct tensors T, shape_ptr S, const struct group
 #if EVEN_COLUMNS
 #define X(k)                                                                                                   \
     if (out_stride(S, k, COLUMN_LOOP) == 1 &&                                                                  \
-        (uint64_t)(T.out##k + g->first.o##k) % (sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16) == 0) { \
-        struct out##k##_vector v;                                                                              \
-        UNROLL for (int j = 0; j < VECTOR; j++) v.v[j] = g->y[j].y##k;                                         \
-        *(GLOBAL struct out##k##_vector *)(T.out##k + g->first.o##k) = v;                                      \
-    } else                                                                                                     \
+        (uint64_t)(T.out##k + g->first.o##k) % (sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16) == 0) \
+        store_vector##k(T.out##k + g->first.o##k, g->y);                                                       \
+    else                                                                                                       \
         UNROLL for (int j = 0; j < VECTOR; j++)                                                                \
-            T.out##k[g->first.o##k + j * out_stride(S, k, COLUMN_LOOP)] = g->y[j].y##k;
+            T.out##k[g->first.o##k + j * out_stride(S, k, COLUMN_LOOP)] = stored(g->y[j]).y##k;
     FOR_OUTPUTS(X)
 #undef X
 #else
@@ -102,7 +134,8 @@ static inline void store_group(struct tensors T, shape_ptr S, const struct group
         const struct target at = sum_of_targets(g->left, move_target(S, no_target(), g->column + j, 1));
         if (j >= g->count)
             continue;
-#define X(k) T.out##k[at.o##k] = g->y[j].y##k;
+        const struct results y = stored(g->y[j]);
+#define X(k) T.out##k[at.o##k] = y.y##k;
         FOR_OUTPUTS(X)
 #undef X
     }
@@ -110,10 +143,10 @@ static inline void store_group(struct tensors T, shape_ptr S, const struct group
 }
 
 /* Groups that a thread finishes before it stores them: what they read may come from memory, and a store that may go to
- * the same place would wait for each. */
+ * the same place would wait for each. (One by one they take more registers.) */
 enum {
     ALL_TURNS = SUM_BYTES / 4 / PITCH * GROUPS / THREADS / CLUSTER,
-    TURNS = ALL_TURNS < 2 ? 1 : ALL_TURNS < 4 ? 2 : 4
+    TURNS = ALL_TURNS < 2 || !EVEN_COLUMNS ? 1 : ALL_TURNS < 4 ? 2 : 4
 };
 
 /* How far the factors' elements of the tile after the one at t are from its own. fast: t's place in the innermost

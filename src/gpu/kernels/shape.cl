@@ -7,6 +7,7 @@ struct shape {
     int64_t in[ROOM(INPUTS)][ROOM(LOOPS)], out[OUTPUTS][ROOM(KEPT)], index[ROOM(LOOPS)];
     int64_t window_offset[ROOM(WINDOWS)], window_extent[ROOM(WINDOWS)], window_step[ROOM(WINDOWS)][ROOM(LOOPS)];
     int64_t p[10]; /* the solver's own */
+    int64_t condition, blocks; /* conditional.cu */
 };
 
 /* Of one execution: elements from the pointers to position 0; whether vectors may be used. */

@@ -102,6 +102,37 @@ static inline double exp_of_logarithm(double x)
     return x < -708 ? 0 : x <= 0 ? mf_exp_below_f64(x) : x;
 }
 
+/* log x of sums that the certificate leaves, which are normal numbers: vocab's, with products fused with the sums behind
+ * them and without its special cases. */
+static inline float log_of_sum_f32(float x)
+{
+    const uint32_t u = mf_f32_bits(x) - 0x3f3504f3u;
+    const float k = mf_bits_f32(((u + 0x40000000u) >> 23) | 0x4b000000u) - 8388736.0f;
+    const float f = mf_bits_f32((u & 0x007fffffu) + 0x3f3504f3u) - 1.0f, z = f * f;
+    float q = fmaf(-0.0763448328f, f, 0.127619594f);
+    q = fmaf(q, z, fmaf(-0.131603643f, f, 0.142017201f));
+    q = fmaf(q, z, fmaf(-0.166233361f, f, 0.200012282f));
+    q = fmaf(q, z, fmaf(-0.250008225f, f, 0.333333313f));
+    return fmaf(k, 0.693145752f, fmaf(-0.5f, z, fmaf(q, f * z, k * 1.42860677e-06f)) + f);
+}
+
+static inline double log_of_sum_f64(double x)
+{
+    return mf_log_f64(x);
+}
+
+/* Where the prelude has no copies that go by themselves. */
+#ifndef COPY_FLOATS
+#define COPY_FLOATS(bytes, to, from)              \
+    do {                                          \
+        UNROLL                                    \
+        for (int c_ = 0; c_ < (bytes) / 4; c_++)  \
+            (to)[c_] = (from)[c_];                \
+    } while (0)
+#define END_COPIES()
+#define AWAIT_COPIES(groups)
+#endif
+
 /* Shared memory for vectors: enough of these for so many bytes. */
 struct ALIGNED(16) sixteen {
     int v[4];

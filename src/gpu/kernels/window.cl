@@ -149,12 +149,6 @@ static inline void multiply_all(MMA_TYPE mma, struct tensors T, shape_ptr S, str
 }
 #endif
 
-/* The greater; a NaN stays. */
-static inline float pooled(float a, float b)
-{
-    return a > b || a != a ? a : b;
-}
-
 /* Stores the block's sums, which go through shared memory, so that threads beside each other have groups of columns
  * beside each other; POOLS_EARLY: the greatest of four alone. In a cluster every part has a share of the positions; else the last part has all. */
 static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, SHARED_POINTER sum_t *rows,
@@ -172,13 +166,15 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
     for (int i = 0; i < DOWN; i += 2)
         UNROLL for (int j = 0; j < RIGHT; j++)
             UNROLL for (int e = 0; e < 2; e++) mine[4 * i * PITCH + j * 8 + e] =
-                pooled(pooled(sum[i][j][e], sum[i][j][e + 2]), pooled(sum[i + 1][j][e], sum[i + 1][j][e + 2]));
+                fold_max_f32(fold_max_f32(sum[i][j][e], sum[i][j][e + 2]),
+                             fold_max_f32(sum[i + 1][j][e], sum[i + 1][j][e + 2]));
 #else
     EVERY_SUM mine[(16 * i + e / 2 * 8) * PITCH + j * 8 + e % 2] = sum[i][j][e];
 #endif
     WAIT_FOR_ALL();
     if (!hand_in(rows, parts, at.part, PARTS, counter))
         return;
+    const struct taken taken = take_once(T, S, at.column + column, at.columns);
     NO_UNROLL
     for (int first = CLUSTER * (THREAD / GROUPS) + (CLUSTER > 1 ? at.part : 0); first < POSITIONS / (POOL * POOL);
          first += TURNS * NEXT) {
@@ -205,9 +201,9 @@ static inline void store_sums(struct tensors T, shape_ptr S, struct corner at, S
                 const int row = POOLS_EARLY ? p : (POOL * y + d / POOL) * TILE_ACROSS + POOL * x + d % POOL;
                 float one[VECTOR];
                 join_group(rows + row * PITCH + column, parts + row * COLUMNS + column, PARTS, one);
-                UNROLL for (int j = 0; j < VECTOR; j++) all[j] = d ? pooled(all[j], one[j]) : one[j];
+                UNROLL for (int j = 0; j < VECTOR; j++) all[j] = d ? fold_max_f32(all[j], one[j]) : one[j];
             }
-            group[u] = finish_group(T, S, left, n, at.columns - n, all);
+            group[u] = finish_group(T, S, left, n, at.columns - n, &taken, all);
         }
         UNROLL
         for (int u = 0; u < TURNS; u++)
