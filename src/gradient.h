@@ -14,6 +14,7 @@ enum slot {
     SLOT_WEIGHT = SLOT_GRADIENT + FACTORS_MOST, /* of outputs; of max and min: the winners' numbers */
     SLOT_LEFT,                                  /* whether an output is still to be done */
     SLOT_COUNT,                                 /* how many are */
+    SLOT_TOTAL,                                 /* how many were, in all executions: of products on GPUs */
     SLOT_LOOPS,                                 /* of max and min on GPUs, by factor: the kernel's loops */
     SLOTS = SLOT_LOOPS + FACTORS_MOST
 };
@@ -147,6 +148,8 @@ mf_status mf_gradient_plan_sum(struct gradient_maker *maker);
 mf_status mf_gradient_plan_log(struct gradient_maker *maker);
 /* The greatest value of every row and column, into SLOT_MOST. */
 mf_status mf_gradient_plan_maxima(struct gradient_maker *maker);
+/* Counts what is left, the last step of a tier. */
+mf_status mf_gradient_plan_count(struct gradient_maker *maker, int before);
 /* Which outputs take part in a tier, and what one weighs: expressions over the maxima, the output and its gradient. */
 void mf_gradient_weight_text(int tier, int before, char *weight, char *left, size_t size);
 int mf_gradient_is_negative(const struct gradient *data, int f);

@@ -99,8 +99,8 @@ static mf_status run_steps(const struct gradient_run *run)
         tier = MF_TIER_WIDE;
         before = *left;
     }
-    if (run->plan->tiers)
-        mf_plan_count_tier(run->plan, MF_TIER_EXACT, before);
+    if (run->plan->tiers) /* a GPU knows what was left of all */
+        mf_plan_count_tier(run->plan, run->plan->refused ? MF_TIER_CERTIFIED : MF_TIER_EXACT, before);
     return MF_OK;
 }
 

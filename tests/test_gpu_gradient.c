@@ -12,6 +12,7 @@ enum { ROWS = 6, COLUMNS = 9, TERMS = 70, A = ROWS * TERMS, B = TERMS * COLUMNS,
 
 static const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
 static float a[A], b[B], o[O], d[O], ga[2][A], gb[2][B];
+static int64_t certified, exact; /* outputs by tier, of the last run on the GPU */
 
 static void fill(float *x, int n, unsigned state)
 {
@@ -56,15 +57,21 @@ static void run_on_cpu(mf_device *cpu, const char *expression, const char *solve
     mf_plan_destroy(plan);
 }
 
-static void run_on_gpu(mf_device *gpu, const char *expression, const char *solver)
+static void run_on_gpu(mf_device *gpu, const char *expression, const char *solver, uint32_t flags)
 {
-    const mf_options options = {solver, 0, 0};
+    const mf_options options = {solver, flags, 0};
     mf_plan *plan = NULL;
     void *memory[] = {put(gpu, a, A), put(gpu, b, B),     put(gpu, o, O),
                       put(gpu, d, O), put(gpu, ga[1], A), put(gpu, gb[1], B)};
     CHECK_MSG(plan_on(gpu, expression, &options, &plan) == MF_OK &&
-                  mf_plan_execute(plan, (const void *const *)memory, memory + 4, NULL) == MF_OK,
+                  mf_plan_execute(plan, (const void *const *)memory, memory + 4, NULL) == MF_OK &&
+                  mf_plan_execute(plan, (const void *const *)memory, memory + 4, NULL) == MF_OK, /* nothing is left */
               "%s: %s", expression, mf_error());
+    certified = mf_plan_tier_count(plan, MF_TIER_CERTIFIED);
+    exact = mf_plan_tier_count(plan, MF_TIER_EXACT);
+    CHECK(certified % 2 == 0 && exact % 2 == 0);
+    certified /= 2;
+    exact /= 2;
     CHECK(mf_memory_read(gpu, memory[4], 0, ga[1], sizeof ga[1]) == MF_OK);
     CHECK(mf_memory_read(gpu, memory[5], 0, gb[1], sizeof gb[1]) == MF_OK);
     mf_plan_destroy(plan);
@@ -72,10 +79,11 @@ static void run_on_gpu(mf_device *gpu, const char *expression, const char *solve
         mf_memory_destroy(gpu, memory[m]);
 }
 
-static void compare(mf_device *cpu, mf_device *gpu, const char *expression, const char *solver, const char *on_cpu)
+static void compare(mf_device *cpu, mf_device *gpu, const char *expression, const char *solver, uint32_t flags,
+                    const char *on_cpu)
 {
     run_on_cpu(cpu, expression, on_cpu);
-    run_on_gpu(gpu, expression, solver);
+    run_on_gpu(gpu, expression, solver, flags);
     CHECK_MSG(!memcmp(ga[0], ga[1], sizeof ga[0]) && !memcmp(gb[0], gb[1], sizeof gb[0]), "%s differs", expression);
 }
 
@@ -114,11 +122,14 @@ static int count_wrong(int sign)
     return wrong;
 }
 
-static void compare_near(mf_device *cpu, mf_device *gpu, const char *expression, int sign, const char *what)
+static void compare_near(mf_device *cpu, mf_device *gpu, const char *expression, int sign, int left, const char *what)
 {
     run_on_cpu(cpu, expression, "gradient-exact");
-    run_on_gpu(gpu, expression, "gradient-products");
+    run_on_gpu(gpu, expression, "gradient-products", 0);
     const int wrong = count_wrong(sign);
+    CHECK_MSG(certified + exact == O && (exact > 0) == left && (certified > 0 || left),
+              "%s as products, %s: %d outputs are certified and %d exact", expression, what, (int)certified,
+              (int)exact);
     CHECK_MSG(!wrong, "%s as products, %s: %d of %d elements are wrong", expression, what, wrong, A + B);
 }
 
@@ -138,24 +149,24 @@ static void test_cublas(mf_device *gpu)
 static void test_products(mf_device *cpu, mf_device *gpu, int same_order)
 {
     if (same_order)
-        compare(cpu, gpu, "logsumexp(a+b)", "gradient-products", "gradient");
-    compare_near(cpu, gpu, "logsumexp(a+b)", 1, "all outputs take part");
-    compare_near(cpu, gpu, "logsumexp(a-b)", -1, "all outputs take part");
+        compare(cpu, gpu, "logsumexp(a+b)", "gradient-products", 0, "gradient");
+    compare_near(cpu, gpu, "logsumexp(a+b)", 1, 0, "all outputs take part");
+    compare_near(cpu, gpu, "logsumexp(a-b)", -1, 0, "all outputs take part");
     for (int e = 0; e < A; e += 3)
         a[e] *= 12; /* greatest terms that do not lie on each other */
     for (int e = 0; e < B; e += 7)
         b[e] *= 12;
-    compare_near(cpu, gpu, "logsumexp(a+b)", 1, "some outputs are left");
-    compare_near(cpu, gpu, "logsumexp(a-b)", -1, "some outputs are left");
+    compare_near(cpu, gpu, "logsumexp(a+b)", 1, 1, "some outputs are left");
+    compare_near(cpu, gpu, "logsumexp(a-b)", -1, 1, "some outputs are left");
     for (int k = 0; k < TERMS; k++)
         a[2 * TERMS + k] = -INFINITY; /* outputs that nothing leads to */
     b[5 * COLUMNS + 3] = -INFINITY;
     d[2 * COLUMNS + 1] = NAN;
-    compare_near(cpu, gpu, "logsumexp(a+b)", 1, "with outputs of -inf");
+    compare_near(cpu, gpu, "logsumexp(a+b)", 1, 1, "with outputs of -inf");
     a[4 * TERMS + 7] = NAN;
     b[9 * COLUMNS + 8] = INFINITY;
     d[5 * COLUMNS] = 1e20F;
-    compare_near(cpu, gpu, "logsumexp(a+b)", 1, "with NaN and inf");
+    compare_near(cpu, gpu, "logsumexp(a+b)", 1, 1, "with NaN and inf");
 }
 
 /* ---- winners ---- */
@@ -383,9 +394,12 @@ int main(int argc, char **argv)
         check_skip("gradients on a GPU", mf_error());
     } else {
         const mf_options unknown = {"gradient-guess", 0, 0};
-        compare(cpu, gpu, "sum(a*b)", NULL, "gradient-exact");
-        compare(cpu, gpu, "logsumexp(a+b)", NULL, "gradient-exact");
-        compare(cpu, gpu, "logsumexp(a+b)", "gradient-exact", "gradient-exact");
+        compare(cpu, gpu, "sum(a*b)", NULL, 0, "gradient-exact");
+        CHECK(certified == 0 && exact == 0);
+        compare(cpu, gpu, "logsumexp(a+b)", NULL, 0, "gradient-exact");
+        compare(cpu, gpu, "logsumexp(a+b)", "gradient-exact", 0, "gradient-exact");
+        compare(cpu, gpu, "logsumexp(a+b)", "gradient-products", MF_LOG_EXACT, "gradient-exact");
+        CHECK(certified == 0 && exact == O);
         CHECK(plan_on(gpu, "logsumexp(a+b)", &unknown, &plan) == MF_ERROR_ARGUMENT &&
               !strcmp(mf_error(), "there is no solver \"gradient-guess\" for gradients; there are gradient "
                                   "gradient-exact gradient-products"));

@@ -203,8 +203,10 @@ static void test_tensors(void)
     m.options.solver = "contract";
     expect(&m, MF_ERROR_ARGUMENT, "there is no solver \"contract\" for gradients");
     m.options.solver = "";
-    m.options.flags = 8;
-    expect(&m, MF_ERROR_ARGUMENT, "flags 0x8");
+    m.options.flags = 64;
+    expect(&m, MF_ERROR_ARGUMENT, "flags 0x40");
+    m.options.flags = MF_LOG_EXACT | MF_LOG_FAST;
+    expect(&m, MF_ERROR_ARGUMENT, "several tiers");
     m.options.flags = MF_ORDER_AS_WRITTEN;
     m.options.threads = 1;
     expect(&m, MF_OK, "");
