@@ -12,6 +12,8 @@ struct job {
     const char *set, *dtype, *solver, *device_name;
     int64_t threads;
     int as_written, contract, any_order;
+    const char *tier_name;
+    uint32_t tier;
     char *modes;
     mf_device *device;
 };
@@ -21,7 +23,7 @@ static int describe(const struct job *job, const char *expression, DLTensor *inp
                     int output_count)
 {
     const uint32_t order = (job->as_written ? MF_ORDER_AS_WRITTEN : 0) | (job->contract ? MF_ORDER_CONTRACT : 0) |
-                           (job->any_order ? MF_ORDER_FREE : 0);
+                           (job->any_order ? MF_ORDER_FREE : 0) | job->tier;
     mf_options options = {job->solver, order, (int)job->threads};
     mf_plan *plan;
     for (int i = 0; i < input_count; i++)
@@ -114,9 +116,12 @@ int command_plan(int argc, char **argv)
         {"order-as-written", OPTION_FLAG, &job.as_written},
         {"order-contract", OPTION_FLAG, &job.contract},
         {"order-free", OPTION_FLAG, &job.any_order},
+        {"tier", OPTION_TEXT, &job.tier_name},
         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &arguments);
+    if (!status)
+        status = tier_parse(job.tier_name, &job.tier);
     if (!status && arguments.count != 1 && arguments.count < 3)
         status =
             complain(2, "plan needs MODES, EXPRESSION and inputs, or one problem; 'modefold plan --help' has examples");

@@ -19,6 +19,8 @@ struct job {
     const char *set, *dtype, *solver, *device_name;
     int64_t threads;
     int as_written, contract, any_order, json;
+    const char *tier_name;
+    uint32_t tier;
     struct option_list files, define;
     char *modes;
     const char *expression;
@@ -147,7 +149,7 @@ static mf_status execute(struct job *job)
 static int fold(struct job *job)
 {
     const uint32_t order = (job->as_written ? MF_ORDER_AS_WRITTEN : 0) | (job->contract ? MF_ORDER_CONTRACT : 0) |
-                           (job->any_order ? MF_ORDER_FREE : 0);
+                           (job->any_order ? MF_ORDER_FREE : 0) | job->tier;
     mf_options options = {job->solver, order, (int)job->threads};
     struct progress progress;
     progress_start(&progress, "folding %.1f GB", bytes_moved(job) * 1e-9);
@@ -286,10 +288,13 @@ int command_run(int argc, char **argv)
         {"order-as-written", OPTION_FLAG, &job->as_written},
         {"order-contract", OPTION_FLAG, &job->contract},
         {"order-free", OPTION_FLAG, &job->any_order},
+        {"tier", OPTION_TEXT, &job->tier_name},
         {"json", OPTION_FLAG, &job->json},
         {NULL, OPTION_FLAG, NULL},
     };
     int status = options_parse(argc, argv, specs, &arguments);
+    if (!status)
+        status = tier_parse(job->tier_name, &job->tier);
     if (!status)
         status = open_inputs(job, &arguments);
     if (!status)

@@ -48,6 +48,8 @@ static const char run[] =
     "  --order-as-written  number the reduced elements in the order of the modes string, not of memory\n"
     "  --order-contract    log-space products too with the bits that every device gives, one exp a term\n"
     "  --order-free        any order and fused multiply-adds will do, within the bound of docs/numerics.md\n"
+    "  --tier NAME         of a log-space product: exact (one exp a term), certified (the default of larger ones)\n"
+    "                      or fast (unchecked: may be wrong without a word); --json says what outputs took\n"
     "  --json              shape, type, time, GB/s, solver, and the data of small results, as JSON\n"
     "  --define TEXT       an operation of your own, for instance the last x of x = s x + t, used as affine(a,b):\n"
     "                      'ordered affine(s, t): identity p = 1, q = 0; lift p = s, q = t;\n"
@@ -67,8 +69,8 @@ static const char plan[] =
     "  modefold plan 'ij->i | sum(a) | a=f32[4,5]'\n"
     "\n"
     "  --set i=2,j=2   --dtype TYPE   --threads N   --solver NAME   --device NAME   --order-as-written\n"
-    "  --order-contract   --order-free   --define TEXT   as for run; --dtype does not go with outputs that are\n"
-    "  written out\n";
+    "  --order-contract   --order-free   --tier NAME   --define TEXT   as for run; --dtype does not go with\n"
+    "  outputs that are written out\n";
 
 static const char verify[] =
     "modefold verify [PROBLEM...] [options]\n"

@@ -107,3 +107,16 @@ int options_parse(int argc, char **argv, const struct option_spec *specs, struct
     }
     return 0;
 }
+
+int tier_parse(const char *name, uint32_t *flag)
+{
+    static const struct {
+        const char *name;
+        uint32_t flag;
+    } tiers[] = {{"exact", MF_LOG_EXACT}, {"certified", MF_LOG_CERTIFIED}, {"fast", MF_LOG_FAST}};
+    *flag = 0;
+    for (int t = 0; name && t < 3; t++)
+        if (!strcmp(name, tiers[t].name))
+            *flag = tiers[t].flag;
+    return name && !*flag ? complain(2, "there is no tier \"%s\"; there are exact, certified and fast", name) : 0;
+}

@@ -29,6 +29,9 @@ struct option_spec {
  * Returns 0, or 2 after a message. */
 int options_parse(int argc, char **argv, const struct option_spec *specs, struct option_list *rest);
 
+/* --tier: the flag of mf_options, 0 for null. Returns 0, or 2 after a message. */
+int tier_parse(const char *name, uint32_t *flag);
+
 /* "modefold: " and the message, on the standard error; returns status. */
 int complain(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The library's sentence as a complaint; returns 1. */

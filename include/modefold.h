@@ -223,16 +223,22 @@ enum {
     MF_ORDER_CONTRACT = 2,   /* the bits of docs/numerics.md, section 3, for log-space products too. Else solver
                                 log-certified computes logsumexp(a+b) over larger products: faster, as good (section
                                 10), the same from run to run, but not on every instruction set and device */
-    MF_ORDER_FREE = 4        /* any order and fused multiply-adds will do: for sums of products solver direct on the
+    MF_ORDER_FREE = 4,       /* any order and fused multiply-adds will do: for sums of products solver direct on the
                                 CPU (section 13), tensor cores on CUDA (section 15), there also for great sums of short
                                 types (section 14); the same from run to run. Not with MF_ORDER_CONTRACT */
+    /* Of a logsumexp that is a product in log space (section 10) one of these tiers; other folds are not changed.
+       Without one it is certified where there are outputs enough, and exact else. */
+    MF_LOG_EXACT = 8,      /* one exp a term */
+    MF_LOG_CERTIFIED = 16, /* a product of exponentials with a certificate; what fails it exactly. Not with orders */
+    MF_LOG_FAST = 32       /* without it: wrong without a word where factors do not line up. Not with orders */
 };
 
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "multi:swap" (a form of one) ...; null: the first that fits, or
                            MODEFOLD_SOLVER's */
-    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT or MF_ORDER_FREE; others are MF_ERROR_ARGUMENT */
+    uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT or MF_ORDER_FREE, and a tier; others are
+                           MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */
 } mf_options;
 
@@ -263,7 +269,8 @@ MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *in
  * gradients        one tensor for every operand, of the operand's shape, with a float type and strides of its own; one
  *                  with dtype.bits = 0 (a zeroed DLTensor) is not wanted. At least one is.
  * options          solver: "gradient" (the same as null); "gradient-exact", which takes one exp for every term of a
- *                  logsumexp; "gradient-products", which on a GPU makes products of matrices of few terms, too.
+ *                  logsumexp, as the flag MF_LOG_EXACT does; "gradient-products", which on a GPU makes products of
+ *                  matrices of few terms, too. There is no unchecked way.
  *
  * The plan is executed as every plan: inputs are the fold's operands in order, then its output as it was computed (read
  * for logsumexp only, else it may be null), then d; outputs are the wanted gradients, in the operands' order.
@@ -271,10 +278,11 @@ MF_API mf_status mf_plan_execute_tensors(const mf_plan *plan, const DLTensor *in
  * An output of -inf under logsumexp and max, or of inf under min, gives zero, whatever d is; so does an output none of
  * whose elements takes part. max and min send d to the winner with the smallest index in the order as written. Nothing
  * of the size of all terms is made; on the CPU a call allocates once at most about five times the bytes of operands and
- * output (of short types more: it computes in f32 and f64), and what its folds need. Bits and errors:
- * docs/numerics.md, section 11.
+ * output (of short types more: it computes in f32 and f64), and what its folds need. On a GPU the plan of a max or min
+ * has 12 bytes of the device's memory for each output (f64: 16) and 8 for each element of a wanted gradient. Bits and
+ * errors: docs/numerics.md, section 11.
  * Errors: those of mf_plan_create; MF_ERROR_UNSUPPORTED for other expressions, for windows and diagonals under sum,
- * mean and logsumexp, for more than 12 operands, and for max and min on GPUs; MF_ERROR_TYPE where it is not of floats.
+ * mean and logsumexp, and for more than 12 operands; MF_ERROR_TYPE where it is not of floats.
  * Aliasing: a gradient overlaps nothing else. */
 MF_API mf_status mf_plan_gradient(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
                                   const DLTensor *output, const DLTensor *output_gradient, const DLTensor *gradients,
@@ -295,7 +303,8 @@ typedef enum mf_tier {
 } mf_tier;
 
 /* How many outputs all executions of the plan have computed in this way so far; 0 for plans that do not count: those of
- * other solvers, and of folds on GPUs. */
+ * other solvers. On a GPU it waits for the device's own stream (executions in others have to be over), and is -1 where
+ * that fails. */
 MF_API int64_t mf_plan_tier_count(const mf_plan *plan, mf_tier tier);
 
 /* Frees a plan. Null is fine. */

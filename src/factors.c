@@ -80,3 +80,12 @@ int mf_factors_argument(const struct program *program)
             return -1;
     return found;
 }
+
+int mf_factors_leader(const struct program *program, int r)
+{
+    const struct reducer *reducer = program->reducer;
+    for (int s = 0; s < program->reducer_count && reducer[r].kind == RED_FOLD; s++)
+        if (reducer[s].kind == RED_ARG && reducer[s].fold == reducer[r].fold && reducer[s].arg[0] == reducer[r].arg[0])
+            return s;
+    return r;
+}

@@ -13,6 +13,9 @@ int mf_factors_find(const struct pool *pool, int root, int node[FACTORS]);
 /* The reducer that is an argmin or argmax; -1 where there is none, or another one is not the extreme of the same. */
 int mf_factors_argument(const struct program *program);
 
+/* An argmin or argmax of what reducer r is the extreme of, so that it has r's result too; else r itself. */
+int mf_factors_leader(const struct program *program, int r);
+
 /* The kept loops along which one factor alone varies, by factor; in the last list those of both or none. */
 struct factor_loops {
     int count[FACTORS + 1], loop[FACTORS + 1][MAX_LOOPS];

@@ -313,6 +313,15 @@ mf_status mf_gradient_slot(struct gradient_maker *maker, enum slot slot, const c
     return MF_OK;
 }
 
+mf_status mf_gradient_reserve(struct gradient_maker *maker, enum slot slot, int64_t count, int64_t more)
+{
+    int64_t bytes;
+    if (!mf_mul(count, more, &bytes) || !mf_mul(bytes, 8, &bytes) || bytes > INT64_MAX / (2 * SLOTS))
+        return mf_fail(MF_ERROR_OVERFLOW, "the gradient's workspace does not fit in 63 bits");
+    maker->data->slot_bytes[slot] = bytes;
+    return MF_OK;
+}
+
 mf_status mf_gradient_step_of(struct gradient_maker *maker, const char *expression, const mf_options *options,
                               int if_left, int input_count, const struct step_tensor *in, int output_count,
                               const struct step_tensor *out)
@@ -390,9 +399,10 @@ static mf_status take_options(struct gradient_maker *maker, const mf_options *op
     const char *solver = options && options->solver && *options->solver ? options->solver : "gradient";
     MF_TRY(mf_options_check(options));
     maker->plan->threads = maker->plan->device->thread_count;
-    maker->exact = !strcmp(solver, "gradient-exact");
+    const int exact = !strcmp(solver, "gradient-exact");
+    maker->exact = exact || (options && options->flags & MF_LOG_EXACT);
     maker->products = !strcmp(solver, "gradient-products");
-    if (strcmp(solver, "gradient") != 0 && !maker->exact && !maker->products)
+    if (strcmp(solver, "gradient") != 0 && !exact && !maker->products)
         return mf_fail(MF_ERROR_ARGUMENT,
                        "there is no solver \"%.40s\" for gradients; there are gradient gradient-exact "
                        "gradient-products",
@@ -455,6 +465,8 @@ static mf_status fill_plan(struct gradient_maker *maker, struct modes *parsed, c
     MF_TRY(make_problem(maker));
     MF_TRY(plan_steps(maker));
     MF_TRY(lay_out(maker));
+    if (maker->plan->device->api && mf_gradient_has_winners(maker->data))
+        MF_TRY(mf_gpu_winners_place(maker->plan));
     return mf_plan_write(maker->plan, wish->modes, wish->expression);
 }
 

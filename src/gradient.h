@@ -14,7 +14,9 @@ enum slot {
     SLOT_WEIGHT = SLOT_GRADIENT + FACTORS_MOST, /* of outputs; of max and min: the winners' numbers */
     SLOT_LEFT,                                  /* whether an output is still to be done */
     SLOT_COUNT,                                 /* how many are */
-    SLOTS
+    SLOT_TOTAL,                                 /* how many were, in all executions: of products on GPUs */
+    SLOT_LOOPS,                                 /* of max and min on GPUs, by factor: the kernel's loops */
+    SLOTS = SLOT_LOOPS + FACTORS_MOST
 };
 
 /* What a step reads or writes. */
@@ -71,6 +73,8 @@ struct winners {
     struct reach operand[FACTORS_MOST], sum[FACTORS_MOST], given;
 };
 
+struct gpu_winners;
+
 struct gradient {
     enum gradient_kind kind;
     struct argument argument;
@@ -87,6 +91,7 @@ struct gradient {
     int delivered[FACTORS_MOST]; /* from SLOT_GRADIENT */
     enum dtype slot_type[FACTORS_MOST], given_type, operand_type[FACTORS_MOST];
     struct winners winners;
+    struct gpu_winners *gpu[FACTORS_MOST];
 };
 
 static inline int mf_gradient_has_winners(const struct gradient *data)
@@ -113,6 +118,8 @@ struct gradient_maker {
 /* A piece of the workspace with these modes; where it is defined again, the larger one is allocated. MF_ERROR_OVERFLOW
  * where that does not fit. */
 mf_status mf_gradient_slot(struct gradient_maker *maker, enum slot slot, const char *letters, enum dtype type);
+/* A piece for count * more numbers of eight bytes. */
+mf_status mf_gradient_reserve(struct gradient_maker *maker, enum slot slot, int64_t count, int64_t more);
 /* One step: places in the order of the expression's operands, and of its results, which all have out[0]'s modes. */
 mf_status mf_gradient_step(struct gradient_maker *maker, const char *expression, int if_left, int input_count,
                            const int *in, int output_count, const int *out);
@@ -141,6 +148,8 @@ mf_status mf_gradient_plan_sum(struct gradient_maker *maker);
 mf_status mf_gradient_plan_log(struct gradient_maker *maker);
 /* The greatest value of every row and column, into SLOT_MOST. */
 mf_status mf_gradient_plan_maxima(struct gradient_maker *maker);
+/* Counts what is left, the last step of a tier. */
+mf_status mf_gradient_plan_count(struct gradient_maker *maker, int before);
 /* Which outputs take part in a tier, and what one weighs: expressions over the maxima, the output and its gradient. */
 void mf_gradient_weight_text(int tier, int before, char *weight, char *left, size_t size);
 int mf_gradient_is_negative(const struct gradient *data, int f);
@@ -156,5 +165,18 @@ mf_status mf_gradient_plan_halves(struct gradient_maker *maker);
 mf_status mf_gradient_plan_winners(struct gradient_maker *maker);
 /* Adds every output's gradient to its winner's. */
 void mf_gradient_send(const struct gradient_run *run);
+/* How a tensor with an operand's dimensions and these strides is reached; added to what *reach has. */
+void mf_gradient_reach(const struct gradient_maker *maker, int operand, const int64_t *strides, struct reach *reach);
+/* A tensor's strides; row-major where it has none, or where that is wanted. Returns its elements. */
+int64_t mf_gradient_strides(const DLTensor *tensor, int row_major, int64_t *strides);
+
+/* ---- gpu/winners.c ---- */
+
+mf_status mf_gpu_winners_plan(struct gradient_maker *maker);
+/* Puts the kernels' loops into the workspace, whose places are known. */
+mf_status mf_gpu_winners_place(const struct mf_plan *plan);
+mf_status mf_gpu_winners_send(const struct mf_plan *plan, const struct pointers *pointers);
+int mf_gpu_winners_print(const struct mf_plan *plan, char *text, size_t size);
+void mf_gpu_winners_forget(struct mf_plan *plan);
 
 #endif

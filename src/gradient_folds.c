@@ -210,17 +210,26 @@ static mf_status plan_products(struct gradient_maker *maker, int f, int before)
     return mf_gradient_step(maker, expression, before, before ? 4 : 3, in, 1, &out);
 }
 
-/* How many outputs are left is counted last: steps that run while some are left look at it. */
+/* Steps that run while some outputs are left look at the count. On GPUs it is added up, for mf_plan_tier_count. */
+mf_status mf_gradient_plan_count(struct gradient_maker *maker, int before)
+{
+    static const int in[] = {AT_SLOT + SLOT_LEFT, AT_SLOT + SLOT_TOTAL},
+                     out[] = {AT_SLOT + SLOT_COUNT, AT_SLOT + SLOT_TOTAL};
+    MF_TRY(mf_gradient_slot(maker, SLOT_COUNT, "", DT_i64));
+    if (!maker->plan->device->api)
+        return mf_gradient_step(maker, "count(a)", before, 1, in, 1, out);
+    MF_TRY(mf_gradient_slot(maker, SLOT_TOTAL, "", DT_i64));
+    return mf_gradient_step(maker, "count(a); count(a)+b", before, 2, in, 2, out);
+}
+
 static mf_status plan_tier(struct gradient_maker *maker, int tier, int before)
 {
-    static const int count = AT_SLOT + SLOT_COUNT, left = AT_SLOT + SLOT_LEFT;
     MF_TRY(plan_powers(maker, tier, before));
     MF_TRY(plan_weights(maker, tier, before));
     for (int f = 0; f < FACTORS_MOST; f++)
         if (maker->data->wanted[f])
             MF_TRY(plan_products(maker, f, before));
-    MF_TRY(mf_gradient_slot(maker, SLOT_COUNT, "", DT_i64));
-    return mf_gradient_step(maker, "count(a)", before, 1, &left, 1, &count);
+    return mf_gradient_plan_count(maker, before);
 }
 
 /* On GPUs nobody counts on the way: what is left after the first tier is computed exactly. Products cost more launches,
@@ -252,12 +261,26 @@ static mf_status plan_tiers(struct gradient_maker *maker)
     return mf_gradient_has_halves(maker) ? mf_gradient_plan_halves(maker) : plan_tier(maker, 0, 0);
 }
 
+/* Outputs that the products left, in all executions. */
+static int64_t count_left(const struct mf_plan *plan)
+{
+    const struct gradient *data = plan->data;
+    const struct mf_device *device = plan->device;
+    int64_t total = 0;
+    if (!atomic_load(&plan->tiers[MF_TIER_CERTIFIED]))
+        return 0;
+    return device->api->copy(device->gpu, data->memory, data->slot_at[SLOT_TOTAL], &total, sizeof total, 1) == MF_OK
+               ? total
+               : -1;
+}
+
 mf_status mf_gradient_plan_log(struct gradient_maker *maker)
 {
     struct gradient *data = maker->data;
     const int products = wants_products(maker);
-    if (!maker->plan->device->api || !products)
-        MF_TRY(mf_plan_start_tiers(maker->plan));
+    MF_TRY(mf_plan_start_tiers(maker->plan));
+    if (maker->plan->device->api && products)
+        maker->plan->refused = count_left;
     for (int f = 0; f < data->argument.count; f++)
         if (data->wanted[f]) {
             data->slot_type[f] = data->cls == CLS_F32 ? DT_f32 : DT_f64;

@@ -176,7 +176,6 @@ static mf_status plan_product(struct gradient_maker *maker, int f, const struct 
 
 mf_status mf_gradient_plan_halves(struct gradient_maker *maker)
 {
-    static const int count = AT_SLOT + SLOT_COUNT, left = AT_SLOT + SLOT_LEFT;
     struct letters l;
     struct thirds weights, powers[FACTORS_MOST];
     find_letters(maker, &l);
@@ -192,6 +191,5 @@ mf_status mf_gradient_plan_halves(struct gradient_maker *maker)
         MF_TRY(plan_powers(maker, f, &powers[f]));
         MF_TRY(plan_product(maker, !f, &weights, &powers[f]));
     }
-    MF_TRY(mf_gradient_slot(maker, SLOT_COUNT, "", DT_i64));
-    return mf_gradient_step(maker, "count(a)", 0, 1, &left, 1, &count);
+    return mf_gradient_plan_count(maker, 0);
 }

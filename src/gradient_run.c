@@ -99,8 +99,8 @@ static mf_status run_steps(const struct gradient_run *run)
         tier = MF_TIER_WIDE;
         before = *left;
     }
-    if (run->plan->tiers)
-        mf_plan_count_tier(run->plan, MF_TIER_EXACT, before);
+    if (run->plan->tiers) /* a GPU knows what was left of all */
+        mf_plan_count_tier(run->plan, run->plan->refused ? MF_TIER_CERTIFIED : MF_TIER_EXACT, before);
     return MF_OK;
 }
 
@@ -108,6 +108,8 @@ static mf_status run_all(const struct gradient_run *run)
 {
     const struct gradient *data = run->plan->data;
     MF_TRY(run_steps(run));
+    if (mf_gradient_has_winners(data) && run->plan->device->api)
+        return mf_gpu_winners_send(run->plan, run->pointers);
     if (mf_gradient_has_winners(data))
         mf_gradient_send(run);
     for (int f = 0; f < data->argument.count; f++)
@@ -137,6 +139,8 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
     for (int s = 0; s < data->step_count && n > 0 && (size_t)n < size; s++)
         n += snprintf(text + n, size - (size_t)n, " %s%s", mf_plan_solver(data->step[s].plan),
                       data->step[s].if_left ? "?" : "");
+    if (mf_gradient_has_winners(data) && plan->device->api && n > 0 && (size_t)n < size)
+        mf_gpu_winners_print(plan, text + n, size - (size_t)n);
 }
 
 static void forget(struct mf_plan *plan)
@@ -145,6 +149,7 @@ static void forget(struct mf_plan *plan)
     for (int s = 0; data && s < data->step_count; s++)
         mf_plan_destroy(data->step[s].plan);
     if (data && plan->device->api) {
+        mf_gpu_winners_forget(plan);
         mf_memory_destroy(plan->device, data->memory);
         mf_memory_destroy(plan->device, data->count);
     }

@@ -1,7 +1,7 @@
 /* Gradients of max and min: every output's gradient goes to its winner, the smallest index in the order as written,
  * which a fold with argmax or argmin finds, with the extreme itself. One step an output, in order, added in double;
  * windows and diagonals are places like others. An output that is the identity (-inf of max, inf of min) sends nothing.
- * Only a product needs its operands again. */
+ * Only a product needs its operands again. On a GPU gpu/winners.c sends them. */
 #include "gradient.h"
 
 #include <math.h>
@@ -9,8 +9,7 @@
 
 #include "scalar.h"
 
-/* How a tensor with an operand's dimensions is reached. */
-static void find_reach(const struct gradient_maker *maker, int operand, const int64_t *strides, struct reach *reach)
+void mf_gradient_reach(const struct gradient_maker *maker, int operand, const int64_t *strides, struct reach *reach)
 {
     const struct mode_list *list = &maker->modes->input[operand];
     const struct winners *winners = &maker->data->winners;
@@ -31,8 +30,7 @@ static void find_reach(const struct gradient_maker *maker, int operand, const in
     }
 }
 
-/* A tensor's strides; row-major where it has none. Returns its elements. */
-static int64_t find_strides(const DLTensor *tensor, int row_major, int64_t *strides)
+int64_t mf_gradient_strides(const DLTensor *tensor, int row_major, int64_t *strides)
 {
     int64_t count = 1;
     for (int d = tensor->ndim - 1; d >= 0; count *= tensor->shape[d--])
@@ -40,7 +38,7 @@ static int64_t find_strides(const DLTensor *tensor, int row_major, int64_t *stri
     return count;
 }
 
-static void find_places(struct gradient_maker *maker)
+static mf_status find_places(struct gradient_maker *maker)
 {
     struct gradient *data = maker->data;
     struct winners *winners = &data->winners;
@@ -51,19 +49,20 @@ static void find_places(struct gradient_maker *maker)
     for (int m = 0; m < maker->modes->mode_count; m++)
         if (!memchr(maker->view[AT_OUTPUT].letters, maker->modes->letter[m], (size_t)winners->rank))
             winners->reduced_size[winners->reduced_count++] = maker->size[m];
-    find_strides(&maker->view[AT_GIVEN].tensor, 0, winners->given.kept);
+    mf_gradient_strides(&maker->view[AT_GIVEN].tensor, 0, winners->given.kept);
     for (int f = 0; f < data->argument.count; f++) {
         const int operand = data->argument.operand[f];
-        find_strides(&maker->view[operand].tensor, 0, strides);
-        find_reach(maker, operand, strides, &winners->operand[f]);
-        if (!data->wanted[f])
+        mf_gradient_strides(&maker->view[operand].tensor, 0, strides);
+        mf_gradient_reach(maker, operand, strides, &winners->operand[f]);
+        if (!data->wanted[f] || maker->plan->device->api)
             continue;
-        const int64_t count = find_strides(&maker->view[operand].tensor, 1, strides);
-        find_reach(maker, operand, strides, &winners->sum[f]);
+        const int64_t count = mf_gradient_strides(&maker->view[operand].tensor, 1, strides);
+        mf_gradient_reach(maker, operand, strides, &winners->sum[f]);
         data->slot_type[f] = DT_f64;
-        data->slot_bytes[SLOT_GRADIENT + f] = count * (int64_t)sizeof(double);
+        MF_TRY(mf_gradient_reserve(maker, SLOT_GRADIENT + (enum slot)f, count, 1));
         data->delivered[f] = 1;
     }
+    return MF_OK;
 }
 
 mf_status mf_gradient_plan_winners(struct gradient_maker *maker)
@@ -75,12 +74,11 @@ mf_status mf_gradient_plan_winners(struct gradient_maker *maker)
     const char *extreme = data->kind == GRADIENT_MAX ? "max" : "min", *letters = maker->view[AT_OUTPUT].letters;
     DLTensor inputs[MF_MAX_INPUTS], outputs[2];
     char term[8], expression[48];
-    if (maker->plan->device->api)
-        return mf_fail(MF_ERROR_UNSUPPORTED, "gradients of max and min are for the CPU, not for %s",
-                       maker->plan->device->name);
     MF_TRY(mf_gradient_slot(maker, SLOT_WEIGHT, letters, DT_i64));
     MF_TRY(mf_gradient_slot(maker, SLOT_LEFT, letters, data->cls == CLS_F32 ? DT_f32 : DT_f64));
-    find_places(maker);
+    MF_TRY(find_places(maker));
+    if (maker->plan->device->api)
+        MF_TRY(mf_gpu_winners_plan(maker));
     if (!data->winners.total)
         return MF_OK;
     snprintf(term, sizeof term, argument->count == 1 ? "%c" : "%c%c%c", 'a' + argument->operand[0], op,

@@ -449,3 +449,11 @@ mf_status mf_problem_check_overlap(const struct problem *problem, const void *co
     }
     return MF_OK;
 }
+
+int mf_nest_parts_fit(const struct nest *nest, const int64_t *stride, int64_t offset)
+{
+    __int128 reach = offset < 0 ? -(__int128)offset : offset;
+    for (int l = 0; l < nest->kept + nest->reduced; l++)
+        reach += (__int128)(stride[l] < 0 ? -(__int128)stride[l] : stride[l]) * nest->size[l];
+    return reach < INT64_MAX / 8;
+}

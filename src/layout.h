@@ -53,6 +53,9 @@ mf_status mf_tensor_layout(const DLTensor *tensor, const char *what, int64_t ite
 /* Whether the nest numbers its reduced elements in the order as written. */
 int mf_nest_is_as_written(const struct nest *nest);
 
+/* Whether every part of a sum of strides fits in 63 bits, not only the sums of positions inside their tensors. */
+int mf_nest_parts_fit(const struct nest *nest, const int64_t *stride, int64_t offset);
+
 /* Whether the bytes from the first to the last of tensor a (an operand, or MF_MAX_INPUTS + an output) at pa and b at pb
  * meet. */
 int mf_problem_near(const struct problem *problem, int a, const void *pa, int b, const void *pb);

@@ -9,17 +9,12 @@
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
-    &mf_solver_pair,         &mf_solver_map,       &mf_solver_contract,
-    &mf_solver_contract_arg, &mf_solver_few,       &mf_solver_outer,
-    &mf_solver_inner,        &mf_solver_reference, NULL,
+    &mf_solver_pair, &mf_solver_map,   &mf_solver_contract, &mf_solver_contract_arg, &mf_solver_contract_several,
+    &mf_solver_few,  &mf_solver_outer, &mf_solver_inner,    &mf_solver_reference,    NULL,
 };
-const struct solver *const mf_solvers_by_name[] = {&mf_solver_log_certified,
-                                                   &mf_solver_log_fast,
-                                                   &mf_solver_log_exact,
-                                                   &mf_solver_log_running,
-                                                   &mf_solver_direct,
-                                                   &mf_solver_openblas,
-                                                   NULL};
+const struct solver *const mf_solvers_by_name[] = {
+    &mf_solver_log_certified, &mf_solver_log_fast, &mf_solver_log_exact, &mf_solver_log_running,
+    &mf_solver_log_two_pass,  &mf_solver_direct,   &mf_solver_openblas,  NULL};
 
 /* The processor reads its own memory and what a GPU shares with it (CUDA's and ROCm's host memory, CUDA's managed
  * memory), CUDA its own and those two. 0 is what a DLTensor has whose device was not set. */
@@ -117,10 +112,30 @@ static void append_names(const struct solver *const *table, char *names, size_t 
         snprintf(names + strlen(names), size - strlen(names), " %s", (*s)->name);
 }
 
+enum { LOG_TIERS = MF_LOG_EXACT | MF_LOG_CERTIFIED | MF_LOG_FAST };
+
+/* The solver of the tier that the flags ask for; null where there is none, or it is not for this fold. In the
+ * contract's order one exp a term is what every solver takes. */
+static const struct solver *choose_tier(const struct mf_plan *plan, uint32_t flags)
+{
+    const int gpu = plan->device->api != NULL;
+    const struct solver *solver = NULL;
+    if (flags & MF_LOG_EXACT && !(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)))
+        solver = gpu ? &mf_gpu_log_exact : &mf_solver_log_exact;
+    if (flags & MF_LOG_CERTIFIED)
+        solver = gpu ? &mf_gpu_log_certified : &mf_solver_log_certified;
+    if (flags & MF_LOG_FAST)
+        solver = gpu ? &mf_gpu_log_fast : &mf_solver_log_fast;
+    return solver && solver->applicable(plan) ? solver : NULL;
+}
+
 /* The library's own choice. */
 static const struct solver *choose_freely(const struct mf_plan *plan, const struct solver *const *table, uint32_t flags)
 {
-    const struct solver *certified = plan->device->api ? &mf_gpu_log_certified : &mf_solver_log_certified;
+    const struct solver *tier = choose_tier(plan, flags),
+                        *certified = plan->device->api ? &mf_gpu_log_certified : &mf_solver_log_certified;
+    if (tier)
+        return tier;
     if (flags & MF_ORDER_FREE && !plan->device->api && mf_solver_direct.applicable(plan))
         return &mf_solver_direct;
     if (flags & MF_ORDER_FREE && plan->device->api && mf_gpu_product_pays(plan))
@@ -195,14 +210,22 @@ mf_status mf_plan_write(struct mf_plan *plan, const char *modes, const char *exp
 
 mf_status mf_options_check(const mf_options *options)
 {
-    const uint32_t known = MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT | MF_ORDER_FREE,
-                   both = MF_ORDER_FREE | MF_ORDER_CONTRACT;
-    if (!options || (!(options->flags & ~known) && (options->flags & both) != both && options->threads >= 0))
-        return MF_OK;
-    return mf_fail(MF_ERROR_ARGUMENT,
-                   "the options have flags 0x%x and %d threads; flags are MF_ORDER_AS_WRITTEN and MF_ORDER_CONTRACT "
-                   "or MF_ORDER_FREE, threads are 0 or more",
-                   (unsigned)options->flags, options->threads);
+    const uint32_t known = MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT | MF_ORDER_FREE | LOG_TIERS,
+                   both = MF_ORDER_FREE | MF_ORDER_CONTRACT, flags = options ? options->flags : 0,
+                   tiers = flags & LOG_TIERS;
+    if (flags & ~known || (flags & both) == both || (options && options->threads < 0))
+        return mf_fail(
+            MF_ERROR_ARGUMENT,
+            "the options have flags 0x%x and %d threads; flags are MF_ORDER_AS_WRITTEN and MF_ORDER_CONTRACT "
+            "or MF_ORDER_FREE, and a tier, threads are 0 or more",
+            (unsigned)flags, options->threads);
+    if (tiers & (tiers - 1) || (tiers & ~(uint32_t)MF_LOG_EXACT && flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)))
+        return mf_fail(
+            MF_ERROR_ARGUMENT,
+            "the options' flags 0x%x ask for %s; of MF_LOG_EXACT, MF_LOG_CERTIFIED and MF_LOG_FAST one can be "
+            "given, and the last two add in an order of their own",
+            (unsigned)flags, tiers & (tiers - 1) ? "several tiers" : "a tier and an order");
+    return MF_OK;
 }
 
 static mf_status fill_plan(mf_device *device, const char *modes, const char *expression, const DLTensor *inputs,
@@ -321,7 +344,12 @@ void mf_plan_count_tier(const struct mf_plan *plan, mf_tier tier, int64_t output
 
 int64_t mf_plan_tier_count(const mf_plan *plan, mf_tier tier)
 {
-    return plan && plan->tiers && (int)tier >= 0 && (int)tier < TIERS ? atomic_load(&plan->tiers[tier]) : 0;
+    if (!plan || !plan->tiers || (int)tier < 0 || (int)tier >= TIERS)
+        return 0;
+    const int64_t count = atomic_load(&plan->tiers[tier]), refused = plan->refused ? plan->refused(plan) : 0;
+    if (refused < 0 && (count || tier == MF_TIER_EXACT))
+        return -1;
+    return tier == MF_TIER_EXACT ? count + refused : count ? count - refused : 0;
 }
 
 static mf_status misaligned(const char *what, int number, enum dtype type)

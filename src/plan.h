@@ -44,6 +44,12 @@ struct mf_plan {
     int64_t pool_of[2]; /* the convolution's rows and columns */
     const void *condition; /* on CUDA: kernels do nothing where this int64_t of the device is 0; or null */
     atomic_llong *tiers;   /* outputs by mf_tier, the one thing that executing changes; null where none are counted */
+    /* Of the certified or unchecked ones those that the device found to be done exactly, -1 where it cannot be asked;
+     * null where they are counted as such. */
+    int64_t (*refused)(const struct mf_plan *plan);
+    struct refusals {
+        int64_t at, batch, rows, columns, tile_rows, tile_columns; /* bytes of the workspace; outputs */
+    } refusals;
     struct problem problem;
 };
 
@@ -119,8 +125,9 @@ extern const struct solver *const mf_solvers_by_name[];
 /* Whether log-certified is worth while, where it applies. */
 int mf_log_products_pay(const struct mf_plan *plan);
 
-extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_contract, mf_solver_contract_arg, mf_solver_outer,
-    mf_solver_inner, mf_solver_reference, mf_solver_log_certified, mf_solver_log_fast, mf_solver_log_exact,
-    mf_solver_log_running, mf_solver_direct, mf_solver_few, mf_solver_openblas;
+extern const struct solver mf_solver_pair, mf_solver_map, mf_solver_contract, mf_solver_contract_arg,
+    mf_solver_contract_several, mf_solver_outer, mf_solver_inner, mf_solver_reference, mf_solver_log_certified,
+    mf_solver_log_fast, mf_solver_log_exact, mf_solver_log_running, mf_solver_log_two_pass, mf_solver_direct,
+    mf_solver_few, mf_solver_openblas;
 
 #endif

@@ -394,6 +394,20 @@ static void test_define(void)
                  "up to 4 definitions");
 }
 
+/* The tiers of log-space products: by name, and counted. x has no row that fails. */
+static void test_tier(void)
+{
+    expect_part("plan 'ik,kj->ij' 'logsumexp(a+b)' a=f32[8,9] b=f32[9,8] --tier exact", "solver log-exact");
+    expect_part("plan 'ik,kj->ij' 'logsumexp(a+b)' a=f32[8,9] b=f32[9,8] --tier fast", "solver log-fast");
+    expect_json("run 'ik,jk->ij' 'logsumexp(a+b)' x.npy x.npy --tier certified --json",
+                "\"tiers\": {\"certified\": 4}");
+    expect_json("run 'ik,jk->ij' 'logsumexp(a+b)' x.npy x.npy --tier exact --json", "\"tiers\": {\"exact\": 4}");
+    expect_json("run 'ik,jk->ij' 'logsumexp(a+b)' x.npy x.npy --tier=fast --json", "\"tiers\": {\"unchecked\": 4}");
+    expect_error("run 'ik,jk->ij' 'logsumexp(a+b)' x.npy x.npy --tier quick", 2,
+                 "there is no tier \"quick\"; there are exact, certified and fast");
+    expect_error("plan 'ij->i' 'sum(a)' a=f32[8,9] --tier fast --order-contract", 1, "ask for a tier and an order");
+}
+
 /* ---- GPUs ---- */
 
 static void test_gpu(void)
@@ -413,7 +427,7 @@ static void test_gpu(void)
     expect("run 'ij->' 'sum(a)' there.npy", "42.\n");
     expect_json("run --device opencl:0 'ij->i' 'sum(a)' x.npy --json", "\"device\": \"opencl:0: ");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver outer", 1,
-                 "there is no solver \"outer\"; there are map ordered contract contract-arg slanted columns");
+                 "there is no solver \"outer\"; there are map ordered contract contract-arg contract-several slanted");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver map", 1, "solver map does not apply");
     expect_error("run --device opencl:0 'ij->j' 'mean(a)' empty.npy", 1, "mean of no elements");
     expect_error("run --device opencl:200 'ij->j' 'mean(a)' x.npy", 1, "there is no OpenCL device 200");
@@ -503,6 +517,7 @@ int main(void)
     test_verify_command();
     test_other();
     test_define();
+    test_tier();
     test_gpu();
     test_warm();
     test_match();

@@ -36,13 +36,18 @@ static mf_status run(mf_device *device, const char *solver, const char *expressi
     return status;
 }
 
-static void compare(mf_device *device, const char *expression, int64_t m, int64_t n, int64_t k)
+static void compare_with(mf_device *device, const char *solver, const char *expression, int64_t m, int64_t n, int64_t k)
 {
     CHECK(run(device, "reference", expression, m, n, k, expected) == MF_OK);
     memset(got, 0xee, sizeof got);
-    CHECK(run(device, "contract", expression, m, n, k, got) == MF_OK);
+    CHECK_MSG(run(device, solver, expression, m, n, k, got) == MF_OK, "%s: %s", expression, mf_error());
     CHECK_MSG(!memcmp(got, expected, (size_t)(m * n) * sizeof *got), "%s of %lld x %lld, %lld terms", expression,
               (long long)m, (long long)n, (long long)k);
+}
+
+static void compare(mf_device *device, const char *expression, int64_t m, int64_t n, int64_t k)
+{
+    compare_with(device, "contract", expression, m, n, k);
 }
 
 static void test_lengths(mf_device *device)
@@ -69,6 +74,24 @@ static void test_edges(mf_device *device)
     compare(device, "sum((a-b)**2)", 300, 13, 140);
 }
 
+/* Several reducers: each in its own order, the best and its number beside sums; blocks of outputs, threads. */
+static void test_several(mf_device *device)
+{
+    static const int64_t lengths[] = {1, 2, 33, 128, 129, 255, 256, 257, 4096, 4097, 8193};
+    static const char *const expressions[] = {"sum(a*b)-max(a+b)", "min(a-b)*argmin(a-b)+sum(a*b)",
+                                              "max(a*b)+argmax(a*b)+min(a*b)*sum(abs(a-b))"};
+    for (int e = 0; e < 3; e++) {
+        for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
+            compare_with(device, "contract-several", expressions[e], 9, 17, lengths[i]);
+        compare_with(device, "contract-several", expressions[e], 300, 13, 140);
+        compare_with(device, "contract-several", expressions[e], 3, 1100, 50);
+    }
+    CHECK(run(device, "contract-several", "sum(a*b)+mean(a*b)", 9, 17, 30, got) == MF_ERROR_UNSUPPORTED);
+    CHECK(run(device, "contract-several", "sum(a*b)+sum(a+b)+max(a*b)+min(a*b)+max(a+b)", 9, 17, 30, got) ==
+          MF_ERROR_UNSUPPORTED); /* more than four passes */
+    CHECK(run(device, "contract-several", "sum(a*b)+sum(a)", 9, 17, 30, got) == MF_ERROR_UNSUPPORTED);
+}
+
 static void test_special(mf_device *device)
 {
     static const float special[] = {INFINITY, -INFINITY, NAN, 0, -0.0F, 1e-40F, 3e38F};
@@ -82,6 +105,7 @@ static void test_special(mf_device *device)
                 b[(i * 104729 + e) % 1000] = special[(s + i) % 7];
             }
             compare(device, expressions[e], 10, 20, 50);
+            compare_with(device, "contract-several", "min(a+b)+max(a+b)*argmax(a+b)", 10, 20, 50);
         }
 }
 
@@ -92,7 +116,7 @@ static void test_choice(mf_device *device)
         int is_contract;
     } cases[] = {{"ik,kj->ij", "sum(a*b)", 1},      {"ik,kj->ij", "sum((a-b)^2)", 1},
                  {"ik,jk->ij", "sum((a-b)**2)", 1}, {"ik,kj->ji", "mean(a*exp(b))", 1},
-                 {"ik,kj->ij", "sum(a/b)", 0},      {"ik,kj->ij", "sum(a*b); max(a+b)", 0},
+                 {"ik,kj->ij", "sum(a/b)", 0},      {"ik,kj->ij", "sum(a*b); max(a+b)", 2},
                  {"ik,ik->i", "sum(a*b)", 0},       {"ik,kj->ij", "logsumexp(a+b)", 0}};
     const int64_t shape[] = {16, 16};
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
@@ -101,8 +125,9 @@ static void test_choice(mf_device *device)
         out[1].data = expected;
         mf_plan *plan = NULL;
         CHECK(mf_plan_create(device, cases[c].modes, cases[c].expression, in, out, NULL, &plan) == MF_OK);
-        CHECK_MSG((strcmp(mf_plan_solver(plan), "contract") == 0) == cases[c].is_contract, "%s %s takes solver %s",
-                  cases[c].modes, cases[c].expression, mf_plan_solver(plan));
+        CHECK_MSG((strcmp(mf_plan_solver(plan), "contract") == 0) == (cases[c].is_contract == 1) &&
+                      (strcmp(mf_plan_solver(plan), "contract-several") == 0) == (cases[c].is_contract == 2),
+                  "%s %s takes solver %s", cases[c].modes, cases[c].expression, mf_plan_solver(plan));
         mf_plan_destroy(plan);
     }
 }
@@ -118,6 +143,8 @@ static void test_threads(void)
             continue;
         CHECK(run(device, "contract", "sum(a*b)", 100, 100, 600, threads == 1 ? expected : got) == MF_OK);
         CHECK(threads == 1 || !memcmp(got, expected, 10000 * sizeof *got));
+        compare_with(device, "contract-several", "sum(a*b)-max(a+b)*argmax(a+b)", 100, 90, 300);
+        CHECK(run(device, "contract", "sum(a*b)", 100, 100, 600, expected) == MF_OK);
         mf_device_close(device);
     }
 }
@@ -130,6 +157,7 @@ int main(void)
         test_lengths(device);
         test_edges(device);
         test_choice(device);
+        test_several(device);
         test_special(device);
         test_threads();
         mf_device_close(device);

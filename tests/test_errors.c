@@ -319,13 +319,16 @@ static void test_devices(void)
     options.solver = "outer";
     CHECK(mf_plan_create(cpu, "i->i", "a", &in, &out, &options, &plan) == MF_ERROR_UNSUPPORTED && !plan);
     check_sentence("outer", "solver outer");
-    const mf_options strange[] = {{NULL, 8, 0},
+    const mf_options strange[] = {{NULL, 64, 0},
                                   {NULL, MF_ORDER_FREE | MF_ORDER_CONTRACT, 0},
+                                  {NULL, MF_LOG_EXACT | MF_LOG_FAST, 0},
+                                  {NULL, MF_LOG_CERTIFIED | MF_ORDER_AS_WRITTEN, 0},
+                                  {NULL, MF_LOG_FAST | MF_ORDER_CONTRACT, 0},
                                   {NULL, MF_ORDER_AS_WRITTEN | 0x100, 0},
                                   {NULL, 0, -1}};
     for (size_t o = 0; o < sizeof strange / sizeof strange[0]; o++) {
         CHECK(mf_plan_create(cpu, "i->i", "a", &in, &out, &strange[o], &plan) == MF_ERROR_ARGUMENT && !plan);
-        check_sentence("options|flags|threads", "strange options");
+        check_sentence(o > 1 && o < 5 ? "options|flags|MF_LOG_EXACT" : "options|flags|threads", "strange options");
     }
     setenv("MODEFOLD_ISA", "mmx", 1);
     mf_device *device;

@@ -117,6 +117,39 @@ static void test_problems(void)
     problem_file_free(&file);
 }
 
+/* Those of log-space products, of which several are in a plan, run by name. */
+static void test_logspace(void)
+{
+    static const char *const devices[] = {"sm:80", "sm:90", "sm:100"};
+    static const char *const solvers[] = {"log-certified", "log-exact", "log-two-pass"};
+    static const char *const types[] = {"f32", "f64", "f16"}; /* f32 is copied past the registers */
+    struct problem_line *line = malloc(sizeof *line);
+    char text[256], error[512];
+    for (int n = 0; line && n < 27; n++) {
+        const char *type = types[n / 9], *solver = solvers[n / 3 % 3];
+        mf_device *device;
+        mf_plan *plan = NULL;
+        int kernels = 0, whole = 0;
+        if (mf_device_open(devices[n % 3], &device) != MF_OK) {
+            check_skip(devices[n % 3], mf_error());
+            continue;
+        }
+        snprintf(text, sizeof text,
+                 "ik,kj->ij | logsumexp(a+b) | a=%s[999,1000] b=%s[1000,1000] o=f32[999,1000]"
+                 " | solver=%s",
+                 type, type, solver);
+        CHECK_MSG(!problem_parse(text, line, error, sizeof error) &&
+                      problem_plan(device, line, NULL, 0, &plan) == MF_OK,
+                  "%s: %s", text, mf_error());
+        for (const char *at = mf_plan_describe(plan); (at = strstr(at, " spilled")); at++, kernels++)
+            whole += !strncmp(at - 3, ", 0", 3);
+        CHECK_MSG(kernels >= 1 && whole == kernels, "%s for %s: %s", text, devices[n % 3], mf_plan_describe(plan));
+        mf_plan_destroy(plan);
+        mf_device_close(device);
+    }
+    free(line);
+}
+
 /* What a text takes is found if the cache has it, whole; the plan for sm:90 left it there. */
 static void test_usage(const char *text, const char *compiler)
 {
@@ -184,6 +217,7 @@ int main(void)
     }
     if (CHECK_MSG(mf_device_open("cpu:1", &cpu) == MF_OK, "%s", mf_error()))
         test_problems();
+    test_logspace();
     mf_device_close(cpu);
     test_key();
     return check_done("test_gpu_compile");

@@ -140,6 +140,15 @@ static void test_expressions(void)
     expect(&m, MF_OK, "");
     m.to[0].dtype.bits = 0;
     expect(&m, MF_ERROR_ARGUMENT, "no operand's gradient is wanted");
+    m = no_mistake(); /* sums in f64 of more elements than have addresses */
+    const int64_t huge[] = {(int64_t)1 << 59}, few[] = {(int64_t)1 << 49};
+    m.expression = "max(a)";
+    m.in[0] = m.to[0] = mf_tensor(va, MF_F8_E4M3, 1, huge);
+    m.in[1].ndim = 0;
+    m.modes = "(1024i+u),->i with u=1";
+    m.out = m.given = mf_tensor(vo, MF_F32, 1, few);
+    m.to[1].dtype.bits = 0;
+    expect(&m, MF_ERROR_OVERFLOW, "the gradient's workspace does not fit in 63 bits");
     m = no_mistake();
     m.modes = "ik,kj->i";
     expect(&m, MF_ERROR_SHAPE, "output");
@@ -194,8 +203,10 @@ static void test_tensors(void)
     m.options.solver = "contract";
     expect(&m, MF_ERROR_ARGUMENT, "there is no solver \"contract\" for gradients");
     m.options.solver = "";
-    m.options.flags = 8;
-    expect(&m, MF_ERROR_ARGUMENT, "flags 0x8");
+    m.options.flags = 64;
+    expect(&m, MF_ERROR_ARGUMENT, "flags 0x40");
+    m.options.flags = MF_LOG_EXACT | MF_LOG_FAST;
+    expect(&m, MF_ERROR_ARGUMENT, "several tiers");
     m.options.flags = MF_ORDER_AS_WRITTEN;
     m.options.threads = 1;
     expect(&m, MF_OK, "");

@@ -86,7 +86,8 @@ static mf_status run(mf_device *device, const char *solver, mf_type type)
     void *a = f32 ? (void *)a32 : a64, *b = f32 ? (void *)b32 : b64, *out = f32 ? (void *)out32 : out64;
     void *given = f32 ? (void *)given32 : given64, *ga = f32 ? (void *)ga32 : ga64, *gb = f32 ? (void *)gb32 : gb64;
     DLTensor in[2] = {mf_tensor(a, type, 2, as), mf_tensor(b, type, 2, bs)}, o = mf_tensor(out, type, 2, os);
-    const mf_options options = {solver, 0, 0}, forward = {NULL, forward_order, 0};
+    const int flag = solver && !strcmp(solver, "flag");
+    const mf_options options = {flag ? NULL : solver, flag ? MF_LOG_EXACT : 0, 0}, forward = {NULL, forward_order, 0};
     const void *from[] = {a, b, out, given};
     void *to[] = {ga, gb}, *to_out[] = {out};
     mf_plan *plan = NULL;
@@ -125,6 +126,14 @@ static int count_wrong(mf_type type, double *worst)
 }
 
 static const char *const solvers[] = {"gradient", "gradient-exact"};
+
+/* The flag is the solver's name. */
+static void test_flag(mf_device *device)
+{
+    fill(0);
+    compute(MF_F32);
+    CHECK(run(device, "flag", MF_F32) == MF_OK && tiers[MF_TIER_EXACT] == O);
+}
 
 static void test_sets(mf_device *device)
 {
@@ -225,6 +234,7 @@ int main(void)
         test_sets(device);
         test_special(device);
         test_nothing(device);
+        test_flag(device);
         mf_device_close(device);
     }
     test_repeats();

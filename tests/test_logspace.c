@@ -117,24 +117,22 @@ static int count_wrong(mf_type type, double *worst)
 
 static void test_sets(mf_device *device, int on_gpu)
 {
-    static const char *const solvers[] = {"log-certified", "log-exact", "log-running", "log-fast"};
+    static const char *const solvers[] = {"log-certified", "log-exact", "log-running", "log-two-pass", "log-fast"};
     int fast_is_wrong = 0, table = getenv("MODEFOLD_TABLE") != NULL;
     if (table)
         printf("on a %s\n", on_gpu ? "GPU" : "processor");
     for (int set = 0; set < SETS; set++) {
         fill(set);
         compute();
-        for (int s = 0; s < 4; s++)
+        for (int s = 0; s < 5; s++)
             for (int t = 0; t < 2; t++) {
                 mf_type type = t ? MF_F64 : MF_F32;
                 double worst;
-                if (on_gpu && s == 2) /* of the CPU only */
-                    continue;
                 CHECK_MSG(run(device, solvers[s], type, t ? (void *)a64 : a32, t ? (void *)b64 : b32,
                               t ? (void *)out64 : out32) == MF_OK,
                           "%s", mf_error());
                 int wrong = count_wrong(type, &worst);
-                if (s < 3)
+                if (s < 4)
                     CHECK_MSG(!wrong, "%s, %s, %s: %d of %d outputs are wrong, at worst %g bounds", set_names[set],
                               solvers[s], t ? "f64" : "f32", wrong, ROWS * COLUMNS, worst);
                 else if (!t)
@@ -148,7 +146,7 @@ static void test_sets(mf_device *device, int on_gpu)
 }
 
 /* Infinities and NaNs anywhere, whole rows and columns of them. */
-static void test_special(mf_device *device, int on_gpu)
+static void test_special(mf_device *device)
 {
     static const float special[] = {INFINITY, -INFINITY, NAN, 3e38F, -3e38F, 0, 1e-40F};
     for (int round = 0; round < 40; round++) {
@@ -162,8 +160,8 @@ static void test_special(mf_device *device, int on_gpu)
         for (int i = 0; i < TERMS * COLUMNS; i++)
             b64[i] = b32[i];
         compute();
-        for (int s = 0; s < 3 - on_gpu; s++) {
-            static const char *const solvers[] = {"log-certified", "log-exact", "log-running"};
+        for (int s = 0; s < 4; s++) {
+            static const char *const solvers[] = {"log-certified", "log-exact", "log-running", "log-two-pass"};
             double worst;
             CHECK(run(device, solvers[s], MF_F32, a32, b32, out32) == MF_OK);
             for (int i = 0; i < ROWS * COLUMNS; i++) /* sums of floats overflow where those of doubles do not */
@@ -198,15 +196,28 @@ static void test_repeats(void)
 /* Which way outputs took, over all executions; a plan of something else counts nothing. */
 static void test_tiers(mf_device *device)
 {
-    static const char *const solvers[] = {"log-certified", "log-exact", "log-fast", "reference"};
+    static const char *const solvers[] = {"log-certified", "log-exact", "log-fast", "rows"};
     const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
     DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
              o = mf_tensor(out32, MF_F32, 2, os);
-    const void *from[] = {a32, b32};
-    void *to[] = {out32};
-    fill(2); /* some outputs fail */
+    const int gpu = mf_device_kind(device) != 1;
+    void *memory[3] = {a32, b32, out32};
+    const int64_t bytes[3] = {sizeof a32, sizeof b32, sizeof out32};
+    fill(0);
+    for (int k = 0; k < TERMS; k++) { /* the last output of the first row fails, and a GPU's block around it */
+        a32[k] = k ? 0 : -300;
+        b32[k * COLUMNS + COLUMNS - 1] = k ? -300 : 0;
+    }
+    for (int t = 0; gpu && t < 3; t++) {
+        const void *here = memory[t];
+        CHECK(mf_memory_create(device, bytes[t], &memory[t]) == MF_OK &&
+              mf_memory_write(device, memory[t], 0, here, bytes[t]) == MF_OK);
+    }
+    in[0].device.device_type = in[1].device.device_type = o.device.device_type = (DLDeviceType)mf_device_kind(device);
+    const void *from[] = {memory[0], memory[1]};
+    void *to[] = {memory[2]};
     for (int s = 0; s < 4; s++) {
-        const mf_options options = {solvers[s], 0, 0};
+        const mf_options options = {s == 3 && !gpu ? "reference" : solvers[s], 0, 0};
         mf_plan *plan = NULL;
         int64_t count[4];
         CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &options, &plan) == MF_OK);
@@ -222,6 +233,39 @@ static void test_tiers(mf_device *device)
         CHECK(mf_plan_tier_count(plan, (mf_tier)4) == 0 && mf_plan_tier_count(NULL, MF_TIER_EXACT) == 0);
         mf_plan_destroy(plan);
     }
+    for (int t = 0; gpu && t < 3; t++)
+        mf_memory_destroy(device, memory[t]);
+}
+
+/* The tiers as flags: which solver they mean, and that they mean nothing to other folds. */
+static void test_flags(mf_device *device)
+{
+    static const struct {
+        uint32_t flags;
+        const char *expression, *solver;
+    } cases[] = {{MF_LOG_EXACT, "logsumexp(a+b)", "log-exact"},
+                 {MF_LOG_CERTIFIED, "logsumexp(a+b)", "log-certified"},
+                 {MF_LOG_FAST, "logsumexp(a-b)", "log-fast"},
+                 {MF_LOG_CERTIFIED | MF_ORDER_FREE, "logsumexp(a+b)", "log-certified"},
+                 {MF_LOG_FAST, "max(a+b)", "contract"},
+                 {MF_LOG_EXACT | MF_ORDER_AS_WRITTEN, "max(a+b)", "contract"}};
+    const int64_t as[] = {8, TERMS}, bs[] = {TERMS, 9}, os[] = {8, 9}; /* too few for the library's own choice */
+    DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
+             o = mf_tensor(out32, MF_F32, 2, os);
+    in[0].device.device_type = in[1].device.device_type = o.device.device_type = (DLDeviceType)mf_device_kind(device);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        const mf_options wish = {NULL, cases[c].flags, 0};
+        mf_plan *plan = NULL;
+        CHECK(mf_plan_create(device, "ik,kj->ij", cases[c].expression, in, &o, &wish, &plan) == MF_OK);
+        CHECK_MSG(!strcmp(mf_plan_solver(plan), cases[c].solver), "%s with flags %u: %s", cases[c].expression,
+                  cases[c].flags, mf_plan_solver(plan));
+        mf_plan_destroy(plan);
+    }
+    const mf_options contract = {NULL, MF_LOG_EXACT | MF_ORDER_CONTRACT, 0};
+    mf_plan *plan = NULL;
+    CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &contract, &plan) == MF_OK);
+    CHECK(strncmp(mf_plan_solver(plan), "log-", 4)); /* the contract's bits */
+    mf_plan_destroy(plan);
 }
 
 /* What is chosen; by name only for what they can do. */
@@ -268,10 +312,10 @@ int main(int argc, char **argv)
         if (!CHECK(status == MF_OK))
             continue;
         test_sets(device, d > 0);
-        test_special(device, d > 0);
+        test_special(device);
         test_choice(device, d > 0);
-        if (!d)
-            test_tiers(device);
+        test_tiers(device);
+        test_flags(device);
         if (d && argc > 1) { /* as much as cuBLAS is asked for */
             copies = 16;
             test_sets(device, 1);

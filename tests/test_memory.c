@@ -308,10 +308,11 @@ static void test_large_map(void)
 
 static void test_contractions(void)
 {
-    static const char *const solvers[] = {"contract", "contract-arg", "log-certified", "log-exact", "log-running"};
-    static const char *const expressions[] = {"sum(a*b)", "argmax(a+b)", "logsumexp(a+b)", "logsumexp(a+b)",
-                                              "logsumexp(a+b)"};
-    for (int c = 0; c < 5; c++) {
+    static const char *const solvers[] = {"contract",  "contract-arg", "log-certified",
+                                          "log-exact", "log-running",  "contract-several"};
+    static const char *const expressions[] = {"sum(a*b)",       "argmax(a+b)",    "logsumexp(a+b)",
+                                              "logsumexp(a+b)", "logsumexp(a+b)", "max(a+b)-sum(a*b)"};
+    for (int c = 0; c < 6; c++) {
         struct fold fold = {.modes = "ik,jk->ij", .expression = expressions[c], .solver = solvers[c]};
         int64_t shape[2] = {ROWS, 500}, kept[2] = {ROWS, ROWS};
         fold.in[0] = fold.in[1] = mf_tensor(source, MF_F32, 2, shape);

@@ -25,15 +25,6 @@ static int in_any_order(const struct reducer *reducer)
     return !mf_cls_is_float(reducer->cls) || (reducer->fold != FOLD_SUM && reducer->fold != FOLD_PROD);
 }
 
-/* Whether every part of a sum of strides fits, not only the sums of positions inside their tensors. */
-static int parts_fit(const struct nest *nest, const int64_t *stride, int64_t offset)
-{
-    __int128 reach = offset < 0 ? -(__int128)offset : offset;
-    for (int l = 0; l < nest->kept + nest->reduced; l++)
-        reach += (__int128)(stride[l] < 0 ? -(__int128)stride[l] : stride[l]) * nest->size[l];
-    return reach < INT64_MAX / 8;
-}
-
 /* Whether windows can be packed: of operands of the product, in a fold to which a packed value can make no difference,
  * and nobody counts. */
 static int packs_windows(const struct problem *problem, const struct product_form *form)
@@ -44,8 +35,8 @@ static int packs_windows(const struct problem *problem, const struct product_for
         return 1;
     for (int w = 0; w < nest->window_count; w++)
         if (!problem->map_uses[nest->window[w].input] ||
-            !parts_fit(nest, nest->window[w].step, nest->window[w].offset) ||
-            !parts_fit(nest, nest->in[nest->window[w].input], 0))
+            !mf_nest_parts_fit(nest, nest->window[w].step, nest->window[w].offset) ||
+            !mf_nest_parts_fit(nest, nest->in[nest->window[w].input], 0))
             return 0;
     return nest->window_count <= FACTOR_WINDOWS && !problem->program.uses_count &&
            ((form->product == PRODUCT_MUL && reducer->fold == FOLD_SUM) ||
@@ -57,7 +48,8 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     struct product_form form;
-    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, &form) && reducer->kind == RED_FOLD &&
+    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, 0, &form) &&
+           reducer->kind == RED_FOLD &&
            plan->device->kernels->contractions->tile[form.product][reducer->fold][reducer->cls][1] &&
            packs_windows(&plan->problem, &form);
 }
@@ -94,7 +86,7 @@ static mf_status make(struct mf_plan *plan)
     int windows = plan->problem.memory.window_count > 0;
     if (!data)
         return MF_ERROR_MEMORY;
-    mf_contraction_fits(plan, &form);
+    mf_contraction_fits(plan, 0, &form);
     for (int any = 0; any < 2; any++)
         data->tile[any] = plan->device->kernels->contractions->tile[form.product][reducer->fold][reducer->cls][any];
     for (int f = 0; f < FACTORS; f++) {
@@ -147,11 +139,7 @@ static void task(struct contraction_worker *w)
             atomic_store(w->refused, 1);
             return;
         }
-        mf_contraction_tiles(w, block, data->tile[0] && !not_finite ? data->tile[0] : data->tile[1],
-                             mf_contraction_values(w, top));
-        for (int32_t j = 0; j < block->joins; j++, top--)
-            mf_contraction_join(w, fold, mf_contraction_values(w, top - 1), mf_contraction_values(w, top));
-        top++;
+        top = mf_contraction_fold(w, block, data->tile[0] && !not_finite ? data->tile[0] : data->tile[1], fold, top);
     }
     mf_contraction_store(w, set_states);
 }

@@ -77,9 +77,9 @@ struct product_form {
 
 /* Whether the node is a product that the kernels know; fills form. */
 int mf_product_find(const struct pool *pool, int root, struct product_form *form);
-/* Whether the first reducer's argument is a product of two factors that each have a kept loop of their own, and tiles
- * are worth while. */
-int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form);
+/* Whether the argument of reducer r is a product of two factors that each have a kept loop of their own, and tiles are
+ * worth while. */
+int mf_contraction_fits(const struct mf_plan *plan, int r, struct product_form *form);
 
 /* What a plan knows: plan->data begins with it. */
 struct contraction {
@@ -95,10 +95,10 @@ struct contraction {
 /* Terms fold in the contract's order, in any order, or one after the other as written. */
 enum term_numbers { CONTRACT_ORDER, ANY_ORDER, WRITTEN_ORDER };
 
-/* Plans blocks, order and memory; factor[].looks_for_nans is set by the caller. arrays: of values, at least those
- * of the order's levels. */
-mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *contraction,
-                              const struct product_form *form, enum term_numbers numbers, int arrays);
+/* Plans blocks, order and memory, for reducers of the first one's class; factor[].looks_for_nans is set by the caller.
+ * arrays: of values, at least those of the order's levels. */
+mf_status mf_contraction_plan(struct mf_plan *plan, struct contraction *contraction, const struct product_form *form,
+                              enum term_numbers numbers, int arrays);
 /* A solver's print and forget. */
 void mf_contraction_print(const struct mf_plan *plan, char *text, size_t size);
 void mf_contraction_forget(struct mf_plan *plan);
@@ -114,12 +114,17 @@ struct contraction_worker {
     struct finish finish;
     atomic_int *refused;
 };
-/* Computes and stores; or sets *refused, and the outputs are undefined. */
+/* Computes and stores; or sets *refused, and the outputs are undefined. Passes have a worker each. */
 typedef void contraction_task(struct contraction_worker *worker);
+enum { CONTRACTION_PASSES = 4 };
 
 /* Runs the task for every block of outputs, until one refuses (refused: null where none can). */
 mf_status mf_contraction_run(const struct mf_plan *plan, const struct pointers *pointers, contraction_task *task,
                              int *refused);
+
+/* The same of several contractions whose blocks of outputs are the same. */
+mf_status mf_contraction_run_passes(const struct mf_plan *plan, const struct contraction *pass, int passes,
+                                    const struct pointers *pointers, contraction_task *task, int *refused);
 
 /* Packs both factors for a block of terms; bit f: some value of factor f is no finite number (if looked for). */
 int mf_contraction_pack(struct contraction_worker *worker, const struct term_block *block);
@@ -130,6 +135,21 @@ void mf_contraction_tiles(struct contraction_worker *worker, const struct term_b
 char *mf_contraction_values(const struct contraction_worker *worker, int64_t array);
 /* left = left o right, arrays of values. */
 void mf_contraction_join(const struct contraction_worker *worker, enum fold fold, char *left, const char *right);
+/* The block's values, joined with those before it: those are `top` arrays, and so many there are then is returned. */
+int64_t mf_contraction_fold(struct contraction_worker *worker, const struct term_block *block, contraction_fn *tile,
+                            enum fold fold, int64_t top);
+
+/* ---- contraction_arg.c: the best and its number ---- */
+
+enum { CONTRACTION_BEST, CONTRACTION_NUMBERS, CONTRACTION_WIDE, CONTRACTION_ARG_ARRAYS };
+/* The tile of an argmin or argmax; any: of any values. Null where there is none. */
+contraction_arg_fn *mf_contraction_arg_tile(const struct mf_plan *plan, int r, const struct product_form *form,
+                                            int any);
+/* All terms, into arrays of values; tile[0]: where no term is a NaN (may be null). */
+void mf_contraction_find_best(struct contraction_worker *worker, contraction_arg_fn *const tile[2]);
+/* Numbers of outputs from value number `at` on, as wide as the finish part takes them. */
+int64_t *mf_contraction_numbers(struct contraction_worker *worker, int64_t at, int64_t n);
+
 /* Lets worker->finish.block.state point to the reducers' states from value number `at` on, for n outputs. */
 typedef void contraction_states(struct contraction_worker *worker, int64_t at, int64_t n);
 /* Finishes and stores the outputs. */

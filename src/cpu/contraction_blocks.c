@@ -45,29 +45,29 @@ static int64_t round_up(int64_t n, int64_t unit)
 
 /* Whether a tile would be nearly empty, and its sums long: solver inner reads such rows at the speed of memory, on all
  * threads. */
-static int wastes_tiles(const struct mf_plan *plan, const struct factor_loops *loops)
+static int wastes_tiles(const struct mf_plan *plan, enum cls cls, const struct factor_loops *loops)
 {
     enum { WASTE = 4 };
     const struct problem *problem = &plan->problem;
     const struct contraction_kernels *kernels = plan->device->kernels->contractions;
-    const int64_t columns = kernels->columns[problem->program.reducer[0].cls];
+    const int64_t columns = kernels->columns[cls];
     const int64_t x = mf_factors_positions(problem, loops, 0), y = mf_factors_positions(problem, loops, 1),
                   most = kernels->rows * columns;
     return problem->reduced_total > TILE && x < most && y < most &&
            x * y * WASTE < round_up(x, kernels->rows) * columns;
 }
 
-int mf_contraction_fits(const struct mf_plan *plan, struct product_form *form)
+int mf_contraction_fits(const struct mf_plan *plan, int r, struct product_form *form)
 {
     const struct problem *problem = &plan->problem;
-    const struct reducer *reducer = &problem->program.reducer[0];
+    const struct reducer *reducer = &problem->program.reducer[r];
     struct factor_loops loops;
-    if (!problem->program.reducer_count || !problem->reduced_total || !problem->kept_total || reducer->cls > CLS_U64 ||
-        problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
+    if (r >= problem->program.reducer_count || !problem->reduced_total || !problem->kept_total ||
+        reducer->cls > CLS_U64 || problem->reduced_total > (int64_t)TILE * TILE || /* tiles of tiles of tiles */
         !mf_product_find(&problem->program.map, reducer->arg[0], form))
         return 0;
     mf_factors_loops(problem, form->node, &loops);
-    return loops.count[0] && loops.count[1] && !wastes_tiles(plan, &loops);
+    return loops.count[0] && loops.count[1] && !wastes_tiles(plan, reducer->cls, &loops);
 }
 
 /* ---- planning ---- */
@@ -140,9 +140,34 @@ static void plan_factors(const struct mf_plan *plan, struct contraction *c, cons
     c->batch = problem->kept_total / c->factor[0].total / c->factor[1].total;
 }
 
-mf_status mf_contraction_plan(const struct mf_plan *plan, struct contraction *c, const struct product_form *form,
+/* The kept loops in this order: those of the batch, of the rows, of the columns. So a row of a block's outputs is one
+ * run, wherever its elements lie, which is finished together. */
+static void group_loops(struct problem *problem, const struct product_form *form)
+{
+    struct nest *nest = &problem->memory;
+    const struct nest old = *nest;
+    struct factor_loops loops;
+    mf_factors_loops(problem, form->node, &loops);
+    const int swap = loops.loop[0][loops.count[0] - 1] > loops.loop[1][loops.count[1] - 1];
+    const int lists[] = {FACTORS, ROW_FACTOR ^ swap, COLUMN_FACTOR ^ swap};
+    int to = 0;
+    for (int list = 0; list <= FACTORS; list++)
+        for (int i = 0; i < loops.count[lists[list]]; i++, to++) {
+            const int from = loops.loop[lists[list]][i];
+            nest->size[to] = old.size[from];
+            for (int o = 0; o < problem->input_count; o++)
+                nest->in[o][to] = old.in[o][from];
+            for (int k = 0; k < problem->output_count; k++)
+                nest->out[k][to] = old.out[k][from];
+            for (int w = 0; w < nest->window_count; w++)
+                nest->window[w].step[to] = old.window[w].step[from];
+        }
+}
+
+mf_status mf_contraction_plan(struct mf_plan *plan, struct contraction *c, const struct product_form *form,
                               enum term_numbers numbers, int arrays)
 {
+    group_loops(&plan->problem, form);
     c->size = (int64_t)mf_cls_size(plan->problem.program.reducer[0].cls);
     plan_factors(plan, c, form, numbers == WRITTEN_ORDER ? &plan->problem.written : &plan->problem.memory);
     MF_TRY(mf_term_order_make(&c->order, plan->problem.reduced_total, numbers != CONTRACT_ORDER));
@@ -174,16 +199,17 @@ void mf_contraction_forget(struct mf_plan *plan)
 
 struct job {
     const struct mf_plan *plan;
-    const struct contraction *contraction;
+    const struct contraction *pass;
+    int passes;
     const struct pointers *pointers;
     contraction_task *task;
     char *memory;
+    size_t bytes; /* of a thread */
     atomic_int refused;
 };
 
-static void start_worker(struct contraction_worker *w, struct job *job, char *memory)
+static void start_worker(struct contraction_worker *w, struct job *job, const struct contraction *c, char *memory)
 {
-    const struct contraction *c = job->contraction;
     w->contraction = c;
     w->plan = job->plan;
     w->pointers = job->pointers;
@@ -251,6 +277,15 @@ void mf_contraction_join(const struct contraction_worker *w, enum fold fold, cha
         left, left, &x, 1, rows * c->block[COLUMN_FACTOR], NULL);
 }
 
+int64_t mf_contraction_fold(struct contraction_worker *w, const struct term_block *block, contraction_fn *tile,
+                            enum fold fold, int64_t top)
+{
+    mf_contraction_tiles(w, block, tile, mf_contraction_values(w, top));
+    for (int32_t j = 0; j < block->joins; j++, top--)
+        mf_contraction_join(w, fold, mf_contraction_values(w, top - 1), mf_contraction_values(w, top));
+    return top + 1;
+}
+
 /* Rows of outputs, as far as they lie beside each other. */
 void mf_contraction_store(struct contraction_worker *w, contraction_states *states)
 {
@@ -268,25 +303,36 @@ void mf_contraction_store(struct contraction_worker *w, contraction_states *stat
 static void run_task(void *context, int64_t number, int thread)
 {
     struct job *job = context;
-    struct contraction_worker w;
+    struct contraction_worker w[CONTRACTION_PASSES];
+    char *memory = job->memory + (size_t)thread * job->bytes;
     if (atomic_load(&job->refused))
         return;
-    start_worker(&w, job, job->memory + (size_t)thread * job->contraction->worker_bytes);
-    place(&w, number);
-    job->task(&w);
+    for (int p = 0; p < job->passes; memory += job->pass[p++].worker_bytes) {
+        start_worker(&w[p], job, &job->pass[p], memory);
+        place(&w[p], number);
+    }
+    job->task(w);
+}
+
+mf_status mf_contraction_run_passes(const struct mf_plan *plan, const struct contraction *pass, int passes,
+                                    const struct pointers *pointers, contraction_task *task, int *refused)
+{
+    const int threads = pass->tasks < plan->threads ? (int)pass->tasks : plan->threads;
+    struct job job = {plan, pass, passes, pointers, task, NULL, 0, 0};
+    for (int p = 0; p < passes; p++)
+        job.bytes += pass[p].worker_bytes;
+    job.memory = mf_alloc_aligned((size_t)threads * job.bytes);
+    if (!job.memory)
+        return MF_ERROR_MEMORY;
+    mf_parallel(plan->device->threads, threads, pass->tasks, run_task, &job);
+    if (refused)
+        *refused = atomic_load(&job.refused);
+    mf_free(job.memory);
+    return MF_OK;
 }
 
 mf_status mf_contraction_run(const struct mf_plan *plan, const struct pointers *pointers, contraction_task *task,
                              int *refused)
 {
-    const struct contraction *c = plan->data;
-    const int threads = c->tasks < plan->threads ? (int)c->tasks : plan->threads;
-    struct job job = {plan, c, pointers, task, mf_alloc_aligned((size_t)threads * c->worker_bytes), 0};
-    if (!job.memory)
-        return MF_ERROR_MEMORY;
-    mf_parallel(plan->device->threads, threads, c->tasks, run_task, &job);
-    if (refused)
-        *refused = atomic_load(&job.refused);
-    mf_free(job.memory);
-    return MF_OK;
+    return mf_contraction_run_passes(plan, plan->data, 1, pointers, task, refused);
 }

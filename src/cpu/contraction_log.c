@@ -30,7 +30,7 @@ _Static_assert((int)BLOCK_ROWS <= (int)MOST_POSITIONS, "shifts of a block's rows
 static int applicable(const struct mf_plan *plan)
 {
     struct product_form form;
-    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, &form) &&
+    return plan->problem.program.reducer_count == 1 && mf_contraction_fits(plan, 0, &form) &&
            plan->problem.program.reducer[0].kind == RED_LSE && form.product == PRODUCT_ADD &&
            !plan->problem.memory.window_count;
 }
@@ -62,7 +62,7 @@ static mf_status make(struct mf_plan *plan, enum tier tier)
         return MF_ERROR_MEMORY;
     data->tier = tier;
     MF_TRY(mf_plan_start_tiers(plan));
-    mf_contraction_fits(plan, &form);
+    mf_contraction_fits(plan, 0, &form);
     return mf_contraction_plan(plan, &data->contraction, &form, ANY_ORDER, ARRAYS);
 }
 
@@ -453,6 +453,16 @@ const struct solver mf_solver_log_running = {
     "one exp a term, in tiles, the operands read once",
     applicable,
     make_running,
+    execute,
+    mf_contraction_print,
+    mf_contraction_forget,
+};
+/* The ladder's name for it, on every device. */
+const struct solver mf_solver_log_two_pass = {
+    "log-two-pass",
+    "log-exact by another name: the greatest term first, then one exp a term",
+    applicable,
+    make_exact,
     execute,
     mf_contraction_print,
     mf_contraction_forget,

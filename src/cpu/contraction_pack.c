@@ -201,8 +201,7 @@ static int is_run(const int64_t *offset, int64_t n)
 }
 
 /* to[k * width + p] = base[position[p] + term[k]] for p < n, 0 for the other p. Where positions lie beside each other a
- * term is one copy; else one position is read at a time, or, where terms lie beside each other, FEW positions at once,
- * so that what is written together lies together. */
+ * term is one copy; else FEW positions are read at once, so that what is written together lies together. */
 #define DEFINE_GATHER(bits)                                                                                    \
     static void gather_##bits(void *out, const char *base, const int64_t *position, int64_t n, int64_t width,  \
                               const int64_t *term, int64_t terms)                                              \
@@ -218,13 +217,17 @@ static int is_run(const int64_t *offset, int64_t n)
                        (size_t)(n * size));                                                                    \
             p = n;                                                                                             \
         }                                                                                                      \
-        for (; p + FEW <= n && is_run(term, terms); p += FEW) {                                                \
+        const int64_t first = terms ? term[0] : 0, neighbours = is_run(term, terms);                           \
+        for (; p + FEW <= n; p += FEW) {                                                                       \
             const uint##bits##_t *row[FEW];                                                                    \
             for (int r = 0; r < FEW; r++)                                                                      \
-                row[r] = (const void *)(from + (uintptr_t)((position[p + r] + term[0]) * size));               \
-            for (int64_t k = 0; k < terms; k++)                                                                \
+                row[r] = (const void *)(from + (uintptr_t)((position[p + r] + first) * size));                 \
+            for (int64_t k = 0; k < terms && neighbours; k++)                                                  \
                 for (int r = 0; r < FEW; r++)                                                                  \
                     to[k * width + p + r] = row[r][k];                                                         \
+            for (int64_t k = 0; k < terms && !neighbours; k++)                                                 \
+                for (int r = 0; r < FEW; r++)                                                                  \
+                    to[k * width + p + r] = row[r][term[k] - first];                                           \
         }                                                                                                      \
         for (; p < n; p++)                                                                                     \
             for (int64_t k = 0; k < terms; k++)                                                                \

@@ -7,7 +7,7 @@
 #include "../scalar.h"
 #include "emit_reducers.h"
 
-static const char *const storage[DT_COUNT] = {
+const char *const mf_emit_storage[DT_COUNT] = {
 #define DTYPE(name, bytes, code, bits, cls, type) [DT_##name] = #type,
 #include "../dtypes.def"
 #undef DTYPE
@@ -170,11 +170,11 @@ static void emit_flat(const struct problem *problem, const struct gpu_slots *slo
 static void emit_tensors(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
 {
     for (int s = 0; s < slots->count; s++) {
-        const char *type = storage[problem->in_type[slots->input[s]]];
+        const char *type = mf_emit_storage[problem->in_type[slots->input[s]]];
         mf_text_add(to, "typedef %s in%d_t;\n", type, s);
     }
     for (int k = 0; k < problem->output_count; k++)
-        mf_text_add(to, "typedef %s out%d_t;\n", storage[problem->out_type[k]], k);
+        mf_text_add(to, "typedef %s out%d_t;\n", mf_emit_storage[problem->out_type[k]], k);
     mf_text_append(to, "#define POINTERS");
     for (int s = 0; s < slots->count; s++)
         mf_text_add(to, " GLOBAL const in%d_t *in%d,", s, s);

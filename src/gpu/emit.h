@@ -10,6 +10,9 @@ struct gpu_slots {
     int count, input[MF_MAX_INPUTS], of[MF_MAX_INPUTS]; /* of[input]: its slot, or -1 */
 };
 
+/* The C type of an element in memory. */
+extern const char *const mf_emit_storage[DT_COUNT];
+
 void mf_emit_slots(const struct problem *problem, struct gpu_slots *slots);
 
 /* Adds the types, counts and functions that kernels/common.cl expects, for vectors of that many elements. */

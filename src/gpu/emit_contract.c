@@ -1,6 +1,8 @@
 /* A contraction's product as text: its factors, the term they make, what a thread keeps of an output. */
 #include "emit_contract.h"
 
+#include <stdio.h>
+
 #include "emit_reducers.h"
 #include "texts.h"
 
@@ -43,6 +45,36 @@ static void mark_between(const struct pool *pool, int root, const int node[FACTO
             mark_between(pool, pool->node[root].arg[k], node, used);
 }
 
+/* The windows of a factor's operands; what is put for a value outside; which of the other's values show it. Where no
+ * windows are checked, values show that are not finite. */
+static void emit_windows(const struct problem *problem, const char *operand, const struct gpu_contraction *contraction,
+                         int f, struct gpu_text *to)
+{
+    const struct nest *nest = &problem->memory;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const char side = side_name[f], *type = mf_class_type[reducer->cls];
+    const int subtracts = problem->program.map.node[reducer->arg[0]].op == OP_sub;
+    const int extreme = nest->window_count && reducer->fold != FOLD_SUM;
+    const int lowest = (reducer->fold == FOLD_MAX) !=
+                       (subtracts && contraction->node[f] == problem->program.map.node[reducer->arg[0]].arg[1]);
+    int count = 0;
+    mf_text_add(to, "#define FOR_WINDOWS_%c(X)", side);
+    for (int w = 0; w < nest->window_count; w++)
+        if (operand[nest->window[w].input]) {
+            mf_text_add(to, " X(%d)", w);
+            count++;
+        }
+    mf_text_add(to, "\n#define WINDOWED_%c %d\n", side, count > 0);
+    if (extreme) {
+        mf_text_add(to, "#define outside_%c %s\n", side,
+                    mf_emit_fold_identity(lowest ? FOLD_MAX : FOLD_MIN, reducer->cls));
+        mf_text_add(to, "#define shows_%c(v) (!((v) %c %s))\n", side, lowest ? '<' : '>',
+                    mf_emit_fold_identity(lowest ? FOLD_MIN : FOLD_MAX, reducer->cls));
+    } else {
+        mf_text_add(to, "#define outside_%c (%s)0\n#define shows_%c(v) (!((v) - (v) == 0))\n", side, type, side);
+    }
+}
+
 void mf_emit_factor(const struct problem *problem, const struct gpu_slots *slots,
                     const struct gpu_contraction *contraction, int f, struct gpu_text *to)
 {
@@ -55,21 +87,24 @@ void mf_emit_factor(const struct problem *problem, const struct gpu_slots *slots
     for (int s = 0; s < slots->count; s++)
         if (operand[slots->input[s]])
             mf_text_add(to, " X(%d)", s);
-    mf_text_add(to, "\ntypedef %s value_t_%c;\n", mf_class_type[pool->node[node].cls], side_name[f]);
+    mf_text_append(to, "\n");
+    emit_windows(problem, operand, contraction, f, to);
+    mf_text_add(to, "typedef %s value_t_%c;\n", mf_class_type[pool->node[node].cls], side_name[f]);
     mf_text_add(to, "static inline value_t_%c factor_%c(struct raw r)\n{\n", side_name[f], side_name[f]);
     mf_emit_pool(problem, slots, pool, used, 'v', to);
     mf_text_add(to, "    return %sv%d;\n}\n\n", contraction->negate[f] ? "-" : "", node);
 }
 
+/* number: "" for the only one. */
 static void emit_term(const struct problem *problem, const struct gpu_slots *slots,
-                      const struct gpu_contraction *contraction, struct gpu_text *to)
+                      const struct gpu_contraction *contraction, int r, const char *number, struct gpu_text *to)
 {
     const struct pool *pool = &problem->program.map;
-    const int root = problem->program.reducer[0].arg[0];
+    const int root = problem->program.reducer[r].arg[0];
     char used[MAX_NODES] = {0};
     mark_between(pool, root, contraction->node, used);
-    mf_text_add(to, "static inline %s term_of(value_t_x v%d, value_t_y v%d)\n{\n",
-                mf_class_type[problem->program.reducer[0].cls], contraction->node[0], contraction->node[1]);
+    mf_text_add(to, "static inline %s term%s_of(value_t_x v%d, value_t_y v%d)\n{\n",
+                mf_class_type[problem->program.reducer[r].cls], number, contraction->node[0], contraction->node[1]);
     mf_emit_pool(problem, slots, pool, used, 'v', to);
     mf_text_add(to, "    return v%d;\n}\n\n", root);
 }
@@ -141,6 +176,71 @@ static void emit_argument(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    return s;\n}\n\n");
 }
 
+static void emit_several_step(const struct reducer *reducer, int r, struct gpu_text *to)
+{
+    const char *type = mf_class_type[reducer->cls];
+    mf_text_add(to, "    const %s t%d = term%d_of(x, y);\n", type, r, r);
+    if (reducer->kind == RED_ARG) {
+        mf_text_add(to, "    const int better%d = plain ? t%d %c a->v%d : !(t%d %s a->v%d) && a->v%d == a->v%d;\n", r,
+                    r, reducer->fold == FOLD_MAX ? '>' : '<', r, r, reducer->fold == FOLD_MAX ? "<=" : ">=", r, r, r);
+        mf_text_add(to, "    a->v%d = better%d ? t%d : a->v%d;\n    a->at%d = better%d ? number : a->at%d;\n", r, r, r,
+                    r, r, r, r);
+    } else if (reducer->fold == FOLD_ANY) {
+        mf_text_add(to, "    a->v%d = t%d != 0 ? 1 : a->v%d;\n", r, r, r);
+    } else {
+        mf_text_add(to, "    a->v%d = %s_%s(a->v%d, t%d);\n", r, mf_emit_fold_function(reducer->fold),
+                    mf_class_name[reducer->cls], r, r);
+    }
+}
+
+/* A value for every reducer that is not the extreme of an argmin's or argmax's, and theirs as in emit_argument. */
+static void emit_several(const struct problem *problem, const struct gpu_slots *slots,
+                         const struct gpu_contraction *contraction, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    char number[16];
+    int arguments = 0;
+    for (int r = 0; r < program->reducer_count; r++) {
+        snprintf(number, sizeof number, "%d", r);
+        emit_term(problem, slots, contraction, r, number, to);
+    }
+    mf_text_append(to, "typedef struct {\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (mf_factors_leader(program, r) == r) {
+            arguments += program->reducer[r].kind == RED_ARG;
+            mf_text_add(to, "    %s v%d;\n", mf_class_type[program->reducer[r].cls], r);
+            if (program->reducer[r].kind == RED_ARG)
+                mf_text_add(to, "    int at%d;\n", r);
+        }
+    mf_text_append(to, "} acc_t;\n\nstatic inline acc_t acc_empty(int number)\n{\n    acc_t a;\n    (void)number;\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (mf_factors_leader(program, r) == r) {
+            mf_text_add(to, "    a.v%d = %s;\n", r,
+                        mf_emit_fold_identity(program->reducer[r].fold, program->reducer[r].cls));
+            if (program->reducer[r].kind == RED_ARG)
+                mf_text_add(to, "    a.at%d = number;\n", r);
+        }
+    mf_text_append(to, "    return a;\n}\n\n");
+    if (!arguments)
+        mf_text_append(to, "static inline acc_t acc_join(acc_t left, acc_t right)\n{\n");
+    for (int r = 0; r < program->reducer_count && !arguments; r++)
+        mf_text_add(to, "    left.v%d = %s_%s(left.v%d, right.v%d);\n", r,
+                    mf_emit_fold_function(program->reducer[r].fold), mf_class_name[program->reducer[r].cls], r, r);
+    mf_text_append(to, arguments ? "" : "    return left;\n}\n\n");
+    mf_text_append(to, "static inline void accumulate(acc_t *a, value_t_x x, value_t_y y, int number, int plain)\n{\n"
+                       "    (void)number;\n    (void)plain;\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (mf_factors_leader(program, r) == r)
+            emit_several_step(&program->reducer[r], r, to);
+    mf_text_append(to, "}\n\nstatic inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n");
+    for (int r = 0; r < program->reducer_count; r++) {
+        mf_text_add(to, "    s.r%d = a.v%d;\n", r, mf_factors_leader(program, r));
+        if (program->reducer[r].kind == RED_ARG)
+            mf_text_add(to, "    s.r%d_at = index_of(S, a.at%d);\n", r, r);
+    }
+    mf_text_append(to, "    return s;\n}\n\n");
+}
+
 /* m: the greatest term so far, or one that is not much less (contract_copied.cl); s is the sum of e^(term - m), or of
  * e^term where m is -inf, but for the tile that is looked at. before: what s refers to (acc_before). So s is rescaled
  * once a tile, exactly (by 1) where m stays. scaled: of float32 log2 e times that, so that a term takes two sums, a
@@ -206,12 +306,15 @@ void mf_emit_contraction(const struct problem *problem, const struct gpu_slots *
             emit_greatest(problem, contraction, to);
             break;
         }
-        emit_term(problem, slots, contraction, to);
+        emit_term(problem, slots, contraction, 0, "", to);
         emit_fold(reducer, to);
         break;
     case CONTRACT_ARGUMENT:
-        emit_term(problem, slots, contraction, to);
+        emit_term(problem, slots, contraction, 0, "", to);
         emit_argument(problem, to);
+        break;
+    case CONTRACT_SEVERAL:
+        emit_several(problem, slots, contraction, to);
         break;
     case CONTRACT_LOG:
         emit_log(reducer, to);

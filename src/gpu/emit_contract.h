@@ -11,9 +11,9 @@ struct contract_tile {
     int threads; /* 0: one for row_own x column_own outputs */
 };
 
-/* What is made of the terms: one number, in the contract's order where that matters; the best and where it is; their
- * logsumexp, in any order; sums of products of exponentials (kernels/log_product.cl). */
-enum contraction_kind { CONTRACT_FOLD, CONTRACT_ARGUMENT, CONTRACT_LOG, CONTRACT_LOG_PRODUCT };
+/* What is made of the terms: one number, in the contract's order where that matters; the best and where it is; several
+ * of these; their logsumexp, in any order; sums of products of exponentials (kernels/log_product.cl). */
+enum contraction_kind { CONTRACT_FOLD, CONTRACT_ARGUMENT, CONTRACT_SEVERAL, CONTRACT_LOG, CONTRACT_LOG_PRODUCT };
 
 /* A contraction that kernels/contract.cl can compute. */
 struct gpu_contraction {
@@ -26,6 +26,7 @@ struct gpu_contraction {
     int copied;               /* into shared memory past the registers: floats as they are, kernels/copied_side.cl */
     int by_bits;              /* copied, and the greatest or least sum or difference: compared as integers, tile.cl */
     int in_tree;              /* terms are folded in the contract's order */
+    int two_passes;           /* logarithms: the greatest of all terms first, else of every tile's */
     int negate[FACTORS];      /* logarithms: the term is the sum of the factors, this one negated */
 };
 

@@ -285,6 +285,12 @@ int64_t mf_gpu_memory(const struct mf_plan *plan)
     return bytes;
 }
 
+mf_status mf_gpu_read_workspace(const struct mf_plan *plan, int64_t offset, void *to, int64_t bytes)
+{
+    const struct gpu_plan *first = plan->data;
+    return plan->device->api->copy(plan->device->gpu, first->workspace, offset, to, bytes, 1);
+}
+
 static void release_memory(const struct mf_plan *plan, struct gpu_plan *gpu)
 {
     if (gpu->call.run)

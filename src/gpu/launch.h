@@ -43,6 +43,8 @@ mf_status mf_gpu_add_call(struct mf_plan *plan, const struct gpu_call *call);
 mf_status mf_gpu_execute(const struct mf_plan *plan, const struct pointers *pointers);
 void mf_gpu_print(const struct mf_plan *plan, char *text, size_t size);
 void mf_gpu_forget(struct mf_plan *plan);
+/* Reads a part of the workspace, after all that is in the device's own stream. */
+mf_status mf_gpu_read_workspace(const struct mf_plan *plan, int64_t offset, void *to, int64_t bytes);
 /* Bytes of the device's memory that the plan has. */
 int64_t mf_gpu_memory(const struct mf_plan *plan);
 

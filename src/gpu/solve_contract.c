@@ -1,5 +1,5 @@
-/* Solvers "contract" and "contract-arg" of a GPU: a product of two factors that have kept loops of their own, folded
- * (kernels/contract.cl). */
+/* Solvers "contract", "contract-arg" and "contract-several" of a GPU: a product of two factors that have kept
+ * loops of their own, folded (kernels/contract.cl). */
 #include <stdio.h>
 
 #include "../term_order.h"
@@ -8,7 +8,12 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { VECTOR = MF_GPU_CONTRACT_VECTOR, YOUNGEST_OUTPUTS = 32, ROOM_FOR_STEPS = 4096 /* past the last term */ };
+enum {
+    VECTOR = MF_GPU_CONTRACT_VECTOR,
+    YOUNGEST_OUTPUTS = 32,
+    MOST_TILES = 128,
+    ROOM_FOR_STEPS = 4096 /* past the last term */
+};
 
 /* ---- which folds ---- */
 
@@ -36,6 +41,9 @@ static int has_vectors(const struct problem *problem, int node, int loop, int *f
     const struct nest *nest = &problem->memory;
     if (n->op == OP_OPERAND) {
         const int64_t *stride = nest->in[n->index];
+        for (int w = 0; w < nest->window_count; w++)
+            if (nest->window[w].input == n->index) /* each element is asked whether it is inside */
+                return 0;
         for (int l = 0; l < nest->kept + nest->reduced; l++)
             if (l != loop && stride[loop] && stride[l] % VECTOR)
                 return 0;
@@ -72,12 +80,11 @@ static void set_factors(const struct problem *problem, struct gpu_contraction *c
     }
 }
 
-int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *c)
+static int find_contraction(const struct mf_plan *plan, struct gpu_contraction *c)
 {
     const struct problem *problem = &plan->problem;
-    const struct nest *nest = &problem->memory;
     int node[FACTORS];
-    if (!problem->program.reducer_count || !problem->kept_total || problem->reduced_total < 2 || nest->window_count ||
+    if (!problem->program.reducer_count || !problem->kept_total || problem->reduced_total < 2 ||
         problem->reduced_total > INT32_MAX - ROOM_FOR_STEPS || problem->program.reducer[0].kind == RED_USER ||
         !mf_factors_find(&problem->program.map, problem->program.reducer[0].arg[0], node))
         return 0;
@@ -90,6 +97,11 @@ int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *
     else
         set_factors(problem, c, node[0], node[1]);
     return 1;
+}
+
+int mf_gpu_contraction_fits(const struct mf_plan *plan, struct gpu_contraction *c)
+{
+    return !plan->problem.memory.window_count && find_contraction(plan, c);
 }
 
 void mf_gpu_contraction_turn(const struct problem *problem, struct gpu_contraction *c)
@@ -109,13 +121,36 @@ static int is_ordered(const struct reducer *reducer)
     return mf_cls_is_float(reducer->cls) && (reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD);
 }
 
+/* Whether a value can stand for what lies outside of windows: of operands of the factors, in a sum of their products or
+ * an extreme of their sums, and nobody counts. Places outside have no address, so all parts of one are to fit. */
+static int packs_windows(const struct problem *problem, const struct gpu_contraction *c)
+{
+    enum { MOST_WINDOWS = 4 };
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const struct node *term = &problem->program.map.node[reducer->arg[0]];
+    const struct nest *nest = &problem->memory;
+    if (!nest->window_count)
+        return 1;
+    for (int w = 0; w < nest->window_count; w++)
+        if (!problem->map_uses[nest->window[w].input] ||
+            !mf_nest_parts_fit(nest, nest->window[w].step, nest->window[w].offset) ||
+            !mf_nest_parts_fit(nest, nest->in[nest->window[w].input], 0))
+            return 0;
+    for (int f = 0; f < FACTORS; f++)
+        if (c->node[f] != term->arg[0] && c->node[f] != term->arg[1])
+            return 0;
+    return nest->window_count <= MOST_WINDOWS && !problem->program.uses_count &&
+           ((term->op == OP_mul && reducer->fold == FOLD_SUM) ||
+            ((term->op == OP_add || term->op == OP_sub) && mf_cls_is_float(reducer->cls) &&
+             (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX)));
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct program *program = &plan->problem.program;
     struct gpu_contraction c;
-    enum { MOST_TILES = 128 };
-    return program->reducer_count == 1 && program->reducer[0].kind == RED_FOLD && mf_gpu_contraction_fits(plan, &c) &&
-           fills_tiles(&plan->problem, &c) &&
+    return program->reducer_count == 1 && program->reducer[0].kind == RED_FOLD && find_contraction(plan, &c) &&
+           packs_windows(&plan->problem, &c) && fills_tiles(&plan->problem, &c) &&
            (!is_ordered(&program->reducer[0]) || plan->problem.reduced_total <= (int64_t)MOST_TILES * TILE);
 }
 
@@ -124,6 +159,43 @@ static int arg_applicable(const struct mf_plan *plan)
     struct gpu_contraction c;
     return mf_factors_argument(&plan->problem.program) >= 0 && mf_gpu_contraction_fits(plan, &c) &&
            fills_tiles(&plan->problem, &c);
+}
+
+static int count_arguments(const struct program *program)
+{
+    int count = 0;
+    for (int r = 0; r < program->reducer_count; r++)
+        count += program->reducer[r].kind == RED_ARG;
+    return count;
+}
+
+static int is_tree(const struct program *program)
+{
+    int ordered = 0;
+    for (int r = 0; r < program->reducer_count; r++)
+        ordered |= program->reducer[r].kind == RED_FOLD && is_ordered(&program->reducer[r]);
+    return ordered;
+}
+
+/* All reducers are of the same two factors. Terms cannot come both in the contract's order and as they are written. */
+static int several_applicable(const struct mf_plan *plan)
+{
+    enum { MOST_WORDS = 8 };
+    const struct program *program = &plan->problem.program;
+    struct gpu_contraction c;
+    int node[FACTORS];
+    if (program->reducer_count < 2 || !mf_gpu_contraction_fits(plan, &c) || !fills_tiles(&plan->problem, &c))
+        return 0;
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        if ((reducer->kind != RED_FOLD && reducer->kind != RED_ARG) ||
+            !mf_factors_find(&program->map, reducer->arg[0], node) ||
+            !((node[0] == c.node[0] && node[1] == c.node[1]) || (node[0] == c.node[1] && node[1] == c.node[0])))
+            return 0;
+    }
+    return mf_emit_state_words(&plan->problem) <= MOST_WORDS &&
+           (!is_tree(program) ||
+            (!count_arguments(program) && plan->problem.reduced_total <= (int64_t)MOST_TILES * TILE));
 }
 
 /* ---- tiles ---- */
@@ -186,8 +258,10 @@ static struct tiles tiles_of(const struct problem *problem, const struct gpu_con
     const int wide_values = value_bytes(problem, c) > 4; /* of the largest tile there is no room for them */
     if (c->kind == CONTRACT_LOG)
         return (struct tiles){log_tiles, sizeof log_tiles / sizeof *log_tiles};
-    if (c->kind == CONTRACT_ARGUMENT || mf_cls_size(problem->program.reducer[0].cls) > 4 ||
-        (c->in_tree && !c->along_terms[0] && !c->along_terms[1]))
+    if (c->kind == CONTRACT_SEVERAL && mf_emit_state_words(problem) > 2)
+        return (struct tiles){wide_tiles + 1, WIDE - 1};
+    if (c->kind == CONTRACT_ARGUMENT || c->kind == CONTRACT_SEVERAL ||
+        mf_cls_size(problem->program.reducer[0].cls) > 4 || (c->in_tree && !c->along_terms[0] && !c->along_terms[1]))
         return (struct tiles){wide_tiles + wide_values, WIDE - wide_values};
     return (struct tiles){narrow_tiles + 2 * wide_values, NARROW - 2 * wide_values};
 }
@@ -259,10 +333,12 @@ static mf_status make_table(int64_t count, int step, int in_parts, void **table,
 
 /* ---- plans ---- */
 
-/* Whether both factors are operands of floats as they are, read in vectors, and the fold one run of terms. */
+/* Whether both factors are operands of floats as they are, read in vectors, without windows, and the fold one run of
+ * terms that are gone through once. */
 static int is_copied(const struct problem *problem, const struct gpu_contraction *c)
 {
-    if (c->in_tree || (c->kind != CONTRACT_FOLD && c->kind != CONTRACT_LOG))
+    if (c->in_tree || c->two_passes || problem->memory.window_count ||
+        (c->kind != CONTRACT_FOLD && c->kind != CONTRACT_LOG))
         return 0;
     for (int f = 0; f < FACTORS; f++) {
         const struct node *node = &problem->program.map.node[c->node[f]];
@@ -309,15 +385,23 @@ static int64_t choose_parts(const struct problem *problem, const struct gpu_cont
     return parts > most ? (most > 1 ? most : 1) : parts > 1 ? parts : 1;
 }
 
+static int looks_for_nans(const struct program *program)
+{
+    int looks = 0;
+    for (int r = 0; r < program->reducer_count; r++)
+        looks |= program->reducer[r].kind == RED_ARG && mf_cls_is_float(program->reducer[r].cls);
+    return looks;
+}
+
 void mf_gpu_tile_macros(const struct problem *problem, const struct gpu_contraction *c,
                         const struct contract_tile *tile, const struct contract_tile *flags, struct gpu_text *to)
 {
     mf_text_add(to,
                 "#define ROWS %d\n#define COLUMNS %d\n#define ROW_OWN %d\n#define COLUMN_OWN %d\n#define STEP %d\n"
-                "#define AT_ONCE %d\n#define LOOKS_FOR_NANS %d\n#define TWICE %d\n",
+                "#define AT_ONCE %d\n#define LOOKS_FOR_NANS %d\n#define TWICE %d\n#define PASSES %d\n",
                 tile->rows, tile->columns, tile->row_own, tile->column_own, tile->step, tile->at_once,
-                c->kind == CONTRACT_ARGUMENT && mf_cls_is_float(problem->program.reducer[0].cls),
-                c->kind == CONTRACT_LOG);
+                (c->kind == CONTRACT_ARGUMENT || c->kind == CONTRACT_SEVERAL) && looks_for_nans(&problem->program),
+                c->kind == CONTRACT_LOG && !c->two_passes, c->two_passes ? 2 : 1);
     if (flags)
         mf_text_add(to, "#define FLAG_ROWS %d\n#define FLAG_COLUMNS %d\n", flags->rows, flags->columns);
 }
@@ -390,7 +474,7 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
     struct contract_tile tile = *mf_gpu_choose_tile(problem, &c, flags, multiprocessors);
     struct gpu_choice choice = {.threads = mf_gpu_tile_threads(&tile), .vector = VECTOR, .flat = 1};
     struct gpu_slots slots;
-    int levels = 1;
+    int levels = 1, words = contraction->kind == CONTRACT_SEVERAL ? mf_emit_state_words(problem) : 1;
     choose_copies(plan, &c, &tile, &choice);
     MF_TRY(plan_terms(problem, &c, &tile, mf_gpu_tile_blocks(problem, &c, &tile),
                       flags ? 1 : choose_parts(problem, &c, &tile, multiprocessors), &choice, &levels));
@@ -398,7 +482,7 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
     mf_emit_slots(problem, &slots);
     mf_gpu_tile_macros(problem, &c, &tile, flags, &choice.macros);
     mf_text_add(&choice.macros, "#define IN_TREE %d\n#define LEVELS %d\n#define FLAGGED %d\n#define HAS_YOUNGEST %d\n",
-                c.in_tree, levels, flags != NULL, tile.row_own * tile.column_own <= YOUNGEST_OUTPUTS);
+                c.in_tree, levels, flags != NULL, tile.row_own * tile.column_own * words <= YOUNGEST_OUTPUTS);
     mf_emit_contraction(problem, &slots, &c, &choice.functions);
     mf_emit_factors(problem, &slots, &c, &tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_tile_cl);
@@ -418,7 +502,7 @@ mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contrac
 static mf_status make(struct mf_plan *plan)
 {
     struct gpu_contraction c = {.kind = CONTRACT_FOLD};
-    mf_gpu_contraction_fits(plan, &c);
+    find_contraction(plan, &c);
     c.in_tree = is_ordered(&plan->problem.program.reducer[0]);
     for (int f = 0; f < FACTORS; f++)
         if (c.in_tree && c.along_terms[f]) /* terms beside each other are far away in that order */
@@ -435,6 +519,19 @@ static mf_status arg_make(struct mf_plan *plan)
     return mf_gpu_make_contraction(plan, &c, NULL);
 }
 
+static mf_status several_make(struct mf_plan *plan)
+{
+    struct gpu_contraction c = {.kind = CONTRACT_SEVERAL};
+    if (count_arguments(&plan->problem.program))
+        plan->problem.memory = plan->problem.written;
+    mf_gpu_contraction_fits(plan, &c);
+    c.in_tree = is_tree(&plan->problem.program);
+    for (int f = 0; f < FACTORS; f++)
+        if (c.in_tree && c.along_terms[f])
+            c.at_a_time[f] = 1;
+    return mf_gpu_make_contraction(plan, &c, NULL);
+}
+
 /* ---- solvers ---- */
 
 const struct solver mf_gpu_contract = {
@@ -448,5 +545,12 @@ const struct solver mf_gpu_contract_arg = {
     "contract-arg", "the best of products of two factors, and which it is, in tiles",
     arg_applicable, arg_make,
     mf_gpu_execute, mf_gpu_print,
+    mf_gpu_forget,
+};
+
+const struct solver mf_gpu_contract_several = {
+    "contract-several", "several folds of products of the same two factors, in tiles",
+    several_applicable, several_make,
+    mf_gpu_execute,     mf_gpu_print,
     mf_gpu_forget,
 };

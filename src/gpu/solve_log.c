@@ -1,10 +1,12 @@
-/* Solvers "log-certified", "log-fast" and "log-exact" of a GPU: out[m, n] = logsumexp over k of x[m, k] + y[k, n], as
- * src/cpu/contraction_log.c has it. They run only when they are asked for by name.
+/* Solvers "log-certified", "log-fast", "log-exact" (also "log-running") and "log-two-pass" of a GPU:
+ * out[m, n] = logsumexp over k of x[m, k] + y[k, n], as src/cpu/contraction_log.c has it. They run only when they are
+ * asked for by name.
  *
- * log-exact is kernels/contract.cl: in every tile the greatest term so far, then one exponential a term. The others
- * have three stages: log_pack.cl makes matrices of exponentials in the workspace, log_product.cl multiplies them (of
- * large ones it takes the products that cuBLAS has made, where there is one), and contract.cl computes those blocks of
- * outputs again that log_product.cl refused. */
+ * log-exact is kernels/contract.cl, or contract_copied.cl for floats as they are: in every tile the greatest term so far
+ * (or one that is not much less), then one exponential a term. log-two-pass finds the greatest of all terms first, by
+ * contract.cl. The others have three stages: log_pack.cl makes matrices of exponentials in the workspace, log_product.cl
+ * multiplies them (of large ones it takes the products that cuBLAS has made, where there is one), and log-exact computes
+ * those blocks of outputs again that log_product.cl refused. */
 #include <stdio.h>
 
 #include "cublas.h"
@@ -40,7 +42,7 @@ static int applicable(const struct mf_plan *plan)
 
 /* Where everything lies in the workspace. */
 struct log_room {
-    int64_t most[FACTORS], powers[FACTORS], sums, bytes;
+    int64_t most[FACTORS], powers[FACTORS], sums, refusals, bytes;
 };
 
 /* A plan that is being made. */
@@ -98,7 +100,9 @@ static void plan_room(const struct mf_plan *plan, struct log_plan *log)
     const struct problem *problem = &plan->problem;
     const int64_t size = (int64_t)mf_cls_size(problem->program.reducer[0].cls);
     struct log_room *room = &log->room;
-    take(room, mf_gpu_tile_blocks(problem, &log->contraction, log->tile) * (int64_t)sizeof(int32_t));
+    const int64_t blocks = mf_gpu_tile_blocks(problem, &log->contraction, log->tile);
+    take(room, blocks * (int64_t)sizeof(int32_t));
+    room->refusals = take(room, blocks * (int64_t)sizeof(int64_t));
     for (int f = 0; f < FACTORS; f++)
         room->most[f] = take(room, batch_of(plan, log) * positions_of(plan, log, f) * size);
     for (int f = 0; f < FACTORS; f++)
@@ -114,6 +118,7 @@ static void place_room(const struct log_room *room, struct gpu_choice *choice)
         choice->own[4 + f] = room->powers[f];
     }
     choice->own[6] = room->sums;
+    choice->own[8] = room->refusals;
 }
 
 static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
@@ -256,13 +261,74 @@ static int wants_cublas(const struct mf_plan *plan, const struct log_plan *log)
            batch_of(plan, log) < INT32_MAX && mf_mul(plan->problem.kept_total, plan->problem.reduced_total, &terms);
 }
 
+/* ---- which way outputs took ---- */
+
+/* Outputs in blocks that were refused, in all executions. */
+static int64_t count_refused(const struct mf_plan *plan)
+{
+    const struct refusals *r = &plan->refusals;
+    const int64_t down = (r->rows + r->tile_rows - 1) / r->tile_rows,
+                  right = (r->columns + r->tile_columns - 1) / r->tile_columns, blocks = r->batch * down * right;
+    if (!atomic_load(&plan->tiers[MF_TIER_CERTIFIED]) && !atomic_load(&plan->tiers[MF_TIER_UNCHECKED]))
+        return 0;
+    int64_t *times = mf_alloc((size_t)blocks * sizeof *times), outputs = times ? 0 : -1;
+    if (times && mf_gpu_read_workspace(plan, r->at, times, blocks * (int64_t)sizeof *times) != MF_OK)
+        outputs = -1;
+    for (int64_t b = 0; b < blocks && outputs >= 0; b++) {
+        const int64_t row = b / right % down * r->tile_rows, column = b % right * r->tile_columns;
+        outputs += times[b] * (r->rows - row < r->tile_rows ? r->rows - row : r->tile_rows) *
+                   (r->columns - column < r->tile_columns ? r->columns - column : r->tile_columns);
+    }
+    mf_free(times);
+    return outputs;
+}
+
+static void count_refusals(struct mf_plan *plan, const struct log_plan *log)
+{
+    plan->refused = count_refused;
+    plan->refusals = (struct refusals){.at = log->room.refusals,
+                                       .batch = batch_of(plan, log),
+                                       .rows = positions_of(plan, log, 0),
+                                       .columns = positions_of(plan, log, 1),
+                                       .tile_rows = log->tile->rows,
+                                       .tile_columns = log->tile->columns};
+}
+
+static mf_status execute_counting(const struct mf_plan *plan, const struct pointers *pointers, mf_tier tier)
+{
+    MF_TRY(mf_gpu_execute(plan, pointers));
+    mf_plan_count_tier(plan, plan->refused ? tier : MF_TIER_EXACT, plan->problem.kept_total);
+    return MF_OK;
+}
+
+static mf_status execute_checked(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    return execute_counting(plan, pointers, MF_TIER_CERTIFIED);
+}
+
+static mf_status execute_unchecked(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    return execute_counting(plan, pointers, MF_TIER_UNCHECKED);
+}
+
 /* ---- solvers ---- */
+
+static mf_status make_terms(struct mf_plan *plan, int two_passes)
+{
+    struct gpu_contraction c = {.kind = CONTRACT_LOG, .two_passes = two_passes};
+    MF_TRY(mf_plan_start_tiers(plan));
+    find(plan, &c);
+    return mf_gpu_make_contraction(plan, &c, NULL);
+}
 
 static mf_status make_exact(struct mf_plan *plan)
 {
-    struct gpu_contraction c = {.kind = CONTRACT_LOG};
-    find(plan, &c);
-    return mf_gpu_make_contraction(plan, &c, NULL);
+    return make_terms(plan, 0);
+}
+
+static mf_status make_two_passes(struct mf_plan *plan)
+{
+    return make_terms(plan, 1);
 }
 
 static mf_status make_product(struct mf_plan *plan, int certified)
@@ -270,6 +336,7 @@ static mf_status make_product(struct mf_plan *plan, int certified)
     static const struct contract_tile sums_tile = {64, 64, 8, 1, 16, 1, 0}; /* threads beside each other take columns */
     struct gpu_contraction exact = {.kind = CONTRACT_LOG};
     struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
+    MF_TRY(mf_plan_start_tiers(plan));
     find(plan, &exact);
     find(plan, &log.contraction);
     log.tile =
@@ -278,6 +345,7 @@ static mf_status make_product(struct mf_plan *plan, int certified)
         log.tile = &sums_tile;
     log.copies = copies_of(plan, &log);
     plan_room(plan, &log);
+    count_refusals(plan, &log);
     mf_status status = make_pack(plan, &log);
     if (status != MF_OK) {
         mf_cublas_close(log.cublas);
@@ -306,22 +374,39 @@ static mf_status make_fast(struct mf_plan *plan)
 }
 
 const struct solver mf_gpu_log_exact = {
-    "log-exact",    "logarithms of sums of products of exponentials, one exponential a term; in an order of its own",
-    applicable,     make_exact,
-    mf_gpu_execute, mf_gpu_print,
+    "log-exact",     "logarithms of sums of products of exponentials, one exponential a term; in an order of its own",
+    applicable,      make_exact,
+    execute_checked, mf_gpu_print,
     mf_gpu_forget,
 };
 
 const struct solver mf_gpu_log_certified = {
     "log-certified", "logsumexp as a product of matrices of exponentials, with a certificate; in an order of its own",
     applicable,      make_certified,
-    mf_gpu_execute,  mf_gpu_print,
+    execute_checked, mf_gpu_print,
     mf_gpu_forget,
 };
 
 const struct solver mf_gpu_log_fast = {
-    "log-fast",     "log-certified without the certificate: wrong where the greatest terms do not lie on each other",
-    applicable,     make_fast,
-    mf_gpu_execute, mf_gpu_print,
+    "log-fast",        "log-certified without the certificate: wrong where the greatest terms do not lie on each other",
+    applicable,        make_fast,
+    execute_unchecked, mf_gpu_print,
+    mf_gpu_forget,
+};
+
+const struct solver mf_gpu_log_running = {
+    "log-running",
+    "log-exact by another name: the terms are read once, a sum is rescaled where its greatest term grows",
+    applicable,
+    make_exact,
+    execute_checked,
+    mf_gpu_print,
+    mf_gpu_forget,
+};
+
+const struct solver mf_gpu_log_two_pass = {
+    "log-two-pass",  "the greatest of all terms first, then one exponential a term: the terms are read twice",
+    applicable,      make_two_passes,
+    execute_checked, mf_gpu_print,
     mf_gpu_forget,
 };

@@ -14,7 +14,7 @@ extern const char mf_text_map_cl[], mf_text_staged_cl[], mf_text_rows_cl[], mf_t
     mf_text_tile_cl[], mf_text_log_factor_cl[], mf_text_log_store_cl[], mf_text_log_pack_cl[], mf_text_log_product_cl[],
     mf_text_product_cl[], mf_text_product_side_cl[], mf_text_product_sizes_cl[], mf_text_product_mma_cu[],
     mf_text_product_mma_cl[], mf_text_product_group_cu[], mf_text_product_multiply_cl[], mf_text_product_store_cl[],
-    mf_text_product_rows_cl[], mf_text_window_cl[], mf_text_window_rows_cl[], mf_text_pixels_cl[];
+    mf_text_product_rows_cl[], mf_text_window_cl[], mf_text_window_rows_cl[], mf_text_pixels_cl[], mf_text_winners_cl[];
 extern const char mf_text_match_cl[], mf_text_match_popc_cl[], mf_text_match_multi_cl[], mf_text_match_tensor_cl[],
     mf_text_match_mma_cu[], mf_text_match_mma_cl[], mf_text_match_count_cl[], mf_text_match_fill_cl[],
     mf_text_match_columns_cl[], mf_text_match_join_cl[];                                            /* match/kernels */

@@ -7,7 +7,9 @@
  *
  * p[2], p[4], p[5], p[6]: contract_parts.cl; p[3]: terms of a part (if not IN_TREE). The workspace begins with the table
  * of terms. FLAGGED: p[4] bytes before the flags of blocks that are to be computed at all.
- * TWICE: every tile is gone through twice (tile.cl).
+ * TWICE: every tile is gone through twice (tile.cl); PASSES = 2: so are all terms.
+ * Where a factor has windows that leave its tensor, what lies outside is a value that changes no output beside any that
+ * does not show, and once a block has met one that does it asks for every term whether it is inside.
  * Cost of a term: one product, one fold, and 1/ROW_OWN + 1/COLUMN_OWN values from shared memory. */
 /* The values that wait for their right neighbours. */
 struct waiting {
@@ -49,6 +51,43 @@ static inline void end_run(acc_t acc[ROW_OWN][COLUMN_OWN], acc_t youngest[ROW_OW
 }
 #endif
 
+#if WINDOWS
+/* add_run, of terms inside alone. first: the tile's, in the sequence. */
+static inline void add_inside(shape_ptr S, terms_t terms, acc_t acc[ROW_OWN][COLUMN_OWN],
+                              SHARED_POINTER const value_t_x *x, SHARED_POINTER const value_t_y *y,
+                              SHARED_POINTER const struct spot_x *spots_x, SHARED_POINTER const struct spot_y *spots_y,
+                              int from, int to, int first)
+{
+    NO_UNROLL
+    for (int t = from; t < to; t++) {
+        const struct place term = element_place(S, no_place(), term_number(terms, first + t));
+        value_t_x row[ROW_OWN];
+        value_t_y column[COLUMN_OWN];
+        int rows = 0, columns = 0;
+        get_x(x + t * PITCH_x, THREAD / COLUMN_THREADS, row);
+        get_y(y + t * PITCH_y, THREAD % COLUMN_THREADS, column);
+        UNROLL
+        for (int i = 0; i < ROW_OWN; i++)
+            rows |= is_inside_x(S, &spots_x[own_position_x(THREAD / COLUMN_THREADS, i)], term) << i;
+        UNROLL
+        for (int j = 0; j < COLUMN_OWN; j++)
+            columns |= is_inside_y(S, &spots_y[own_position_y(THREAD % COLUMN_THREADS, j)], term) << j;
+        EVERY_OUTPUT if (rows >> i & columns >> j & 1)
+            accumulate(&acc[i][j], row[i], column[j], first + t, 1);
+    }
+}
+#define ADD(from, to, pass)                                                             \
+    do {                                                                                \
+        if (odd)                                                                        \
+            add_inside(S, terms, acc, x, y, spots_x, spots_y, from, to, t);             \
+        else                                                                            \
+            add_run(acc, x, y, from, to, t, pass);                                      \
+    } while (0)
+#else
+#define ADD(from, to, pass) add_run(acc, x, y, from, to, t, pass)
+#endif
+#define ADD_ALL(pass) ADD(0, n, pass)
+
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     SHARED struct spot_x spots_x[ROWS];
@@ -88,53 +127,63 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         odd = 0;
     BARRIER();
     int phase = 0;
-    load_x(T, S, terms, spots_x, first, end, b.vectors != 0, raw_x);
-    load_y(T, S, terms, spots_y, first, end, b.vectors != 0, raw_y);
     NO_UNROLL
-    for (int t = first; t < end; t += STEP) {
-        SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
-        SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
-        const int n = end - t < STEP ? end - t : STEP;
-        const int not_finite = put_x(raw_x, x) | put_y(raw_y, y);
-        if (LOOKS_FOR_NANS && not_finite)
-            odd = 1;
-#if IN_TREE
-        if (THREAD < n)
-            runs[phase * STEP + THREAD] = terms[t + THREAD].run;
-#endif
-        BARRIER();
-        if (t + STEP < end) {
-            load_x(T, S, terms, spots_x, t + STEP, end, b.vectors != 0, raw_x);
-            load_y(T, S, terms, spots_y, t + STEP, end, b.vectors != 0, raw_y);
-        }
-#if IN_TREE
-        NO_UNROLL
-        for (int from = 0; from < n;) {
-            const int run = runs[phase * STEP + from], to = from + run / 16;
-            add_run(acc, x, y, from, to, t, 1);
-            from = to;
-            if (run % 16) {
-                end_run(acc, youngest, &waiting, &count, run % 16 - 1);
-                start_run(acc, 0);
-            }
-        }
-#else
-#define ADD(pass) add_run(acc, x, y, 0, n, t, pass)
-#if TWICE
+    for (int pass = 0; pass < PASSES; pass++) {
         int other = 0;
-        LOOK_FIRST(acc, ADD, other);
-        if (other)
-            ADD(2);
-        else
-            ADD(1);
+#if PASSES == 2
+        if (pass) {
+            EVERY_OUTPUT other |= acc_between(&acc[i][j]);
+        }
+#endif
+        load_x(T, S, terms, spots_x, first, end, b.vectors != 0, raw_x);
+        load_y(T, S, terms, spots_y, first, end, b.vectors != 0, raw_y);
+        NO_UNROLL
+        for (int t = first; t < end; t += STEP) {
+            SHARED_POINTER value_t_x *const x = tile_x + phase * (STEP * PITCH_x);
+            SHARED_POINTER value_t_y *const y = tile_y + phase * (STEP * PITCH_y);
+            const int n = end - t < STEP ? end - t : STEP;
+            const int of_x = put_x(raw_x, x), of_y = put_y(raw_y, y);
+            if (LOOKS_FOR_NANS ? of_x | of_y : (WINDOWED_y && of_x) | (WINDOWED_x && of_y))
+                odd = 1;
+#if IN_TREE
+            if (THREAD < n)
+                runs[phase * STEP + THREAD] = terms[t + THREAD].run;
+#endif
+            BARRIER();
+            if (t + STEP < end) {
+                load_x(T, S, terms, spots_x, t + STEP, end, b.vectors != 0, raw_x);
+                load_y(T, S, terms, spots_y, t + STEP, end, b.vectors != 0, raw_y);
+            }
+#if IN_TREE
+            NO_UNROLL
+            for (int from = 0; from < n;) {
+                const int run = runs[phase * STEP + from], to = from + run / 16;
+                ADD(from, to, 1);
+                from = to;
+                if (run % 16) {
+                    end_run(acc, youngest, &waiting, &count, run % 16 - 1);
+                    start_run(acc, 0);
+                }
+            }
+#elif TWICE || PASSES == 2
+#if TWICE
+            other = 0;
+            LOOK_FIRST(acc, ADD_ALL, other);
+#endif
+            if (PASSES == 2 && !pass)
+                ADD_ALL(0);
+            else if (other)
+                ADD_ALL(2);
+            else
+                ADD_ALL(1);
 #else
-        if (LOOKS_FOR_NANS && odd)
-            ADD(0);
-        else
-            ADD(1);
+            if (LOOKS_FOR_NANS && odd)
+                ADD_ALL(0);
+            else
+                ADD_ALL(1);
 #endif
-#endif
-        phase ^= 1;
+            phase ^= 1;
+        }
     }
 #if IN_TREE
     if (!HAS_YOUNGEST || count.waiting) /* else it is the only one */

@@ -1,7 +1,9 @@
 /* Reading one factor of a contraction. This text comes twice: SIDE is x, then y. A block's tile has POSITIONS positions
  * (its rows or columns of outputs) and STEP terms; a thread has OWN of the positions. ALONG_TERMS: threads beside each
  * other read terms beside each other, else positions. Where the elements of a position begin is found once (spots).
- * Emitted: value_t_SIDE, factor_SIDE and FOR_INPUTS_SIDE, the operands of the factor. */
+ * Emitted: value_t_SIDE, factor_SIDE and FOR_INPUTS_SIDE, the operands of the factor; WINDOWED_SIDE and FOR_WINDOWS_SIDE,
+ * their checked windows, with outside_SIDE, what stands for a value outside of them; shows_SIDE: whether a value of this
+ * factor is one beside which the contraction has to look closer. */
 #define F__(name, side) name##_##side
 #define F_(name, side) F__(name, side)
 #define F(name) F_(name, SIDE)
@@ -10,7 +12,24 @@ struct F(spot) {
 #define X(s) int64_t i##s;
     F(FOR_INPUTS)(X)
 #undef X
+#define X(n) int64_t w##n;
+    F(FOR_WINDOWS)(X)
+#undef X
 };
+
+/* Whether a term of a position lies inside the factor's windows. */
+static inline int F(is_inside)(shape_ptr S, SHARED_POINTER const struct F(spot) *spot, struct place term)
+{
+    int yes = 1;
+#define X(n)                                               \
+    {                                                      \
+        const int64_t index = spot->w##n + term.window[n]; \
+        yes &= index >= 0 && index < S->window_extent[n];  \
+    }
+    F(FOR_WINDOWS)(X)
+#undef X
+    return yes;
+}
 
 /* Values are read from shared memory up to 16 bytes at a time, TOGETHER of them; from the operands AT_A_TIME: as one
  * vector if their pointers are aligned. */
@@ -37,6 +56,9 @@ static inline void F(find_spots)(shape_ptr S, struct place batch, int64_t first,
         const struct place p = move_place(S, batch, first + i < total ? first + i : total - group + i % group, LIST);
 #define X(s) spots[i].i##s = p.i##s;
         F(FOR_INPUTS)(X)
+#undef X
+#define X(n) spots[i].w##n = p.window[n] + S->window_offset[n];
+        F(FOR_WINDOWS)(X)
 #undef X
     }
 }
@@ -65,6 +87,11 @@ static inline void F(load_any)(struct tensors T, shape_ptr S, terms_t terms, SHA
         const int term = full || mine < end ? mine : last + mine % group;
         const struct place p = element_place(S, no_place(), term_number(terms, term));
         const int at = F(slot_position)(i);
+#if WINDOWS
+        r[i].none = F(WINDOWED) && !F(is_inside)(S, &spots[at], p);
+        if (r[i].none)
+            continue;
+#endif
 #define X(s)                                                                                                      \
     if (AT_A_TIME > 1 && vectors && in_stride(S, s, FAST_LOOP) == 1) {                                            \
         const struct in##s##_vector v = *(GLOBAL const struct in##s##_vector *)(T.in##s + spots[at].i##s + p.i##s); \
@@ -92,7 +119,7 @@ static inline void F(load)(struct tensors T, shape_ptr S, terms_t terms, SHARED_
     }
 }
 
-/* Puts what was read into shared memory, as the factor's values. Whether one of them is not finite. */
+/* Puts what was read into shared memory, as the factor's values. Whether one of them shows. */
 static inline int F(put)(const struct raw r[F(SLOTS)], SHARED_POINTER F(value_t) *tile)
 {
     int odd = 0;
@@ -101,8 +128,13 @@ static inline int F(put)(const struct raw r[F(SLOTS)], SHARED_POINTER F(value_t)
         struct F(at_a_time) v;
         UNROLL
         for (int j = 0; j < AT_A_TIME; j++) {
+#if WINDOWS
+            v.v[j] = F(WINDOWED) && r[i + j].none ? F(outside) : F(factor)(r[i + j]);
+            odd |= !(F(WINDOWED) && r[i + j].none) && F(shows)(v.v[j]);
+#else
             v.v[j] = F(factor)(r[i + j]);
-            odd |= !(v.v[j] - v.v[j] == 0);
+            odd |= F(shows)(v.v[j]);
+#endif
             if (ALONG_TERMS)
                 tile[F(slot_term)(i + j) * F(PITCH) + F(slot_position)(i)] = v.v[j];
         }

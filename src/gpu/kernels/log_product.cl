@@ -133,8 +133,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (certify(S, at, workspace, acc))
         refused = 1;
     BARRIER();
-    if (THREAD == 0)
+    if (THREAD == 0) {
         ((GLOBAL int *)workspace)[flag_of(S, at)] = refused;
+        ((GLOBAL int64_t *)(workspace + S->p[8]))[flag_of(S, at)] += refused; /* in all executions */
+    }
     if (!refused)
         store_outputs(T, S, at, acc);
 }

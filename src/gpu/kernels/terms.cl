@@ -12,6 +12,11 @@ static inline struct place move_place(shape_ptr S, struct place p, int64_t posit
 #define X(s) p.i##s += (int64_t)d * in_stride(S, s, l);
             FOR_MAP_INPUTS(X)
 #undef X
+#if WINDOWS
+            UNROLL
+            for (int w = 0; w < WINDOWS; w++)
+                p.window[w] += (int64_t)d * S->window_step[w][l];
+#endif
         }
     return p;
 }
@@ -41,6 +46,10 @@ static inline struct place no_place(void)
 #define X(s) p.i##s = 0;
     FOR_MAP_INPUTS(X)
 #undef X
+#if WINDOWS
+    for (int w = 0; w < WINDOWS; w++)
+        p.window[w] = 0;
+#endif
     p.none = 0;
     return p;
 }
