@@ -16,6 +16,9 @@
 
 enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = PACK_THREADS, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
 
+/* Terms of great products of float32 in one call of cuBLAS: tensor cores cut sums off, calls' sums are rounded. */
+enum { AT_ONCE = 1024 };
+
 /* ---- which folds ---- */
 
 static int find(const struct mf_plan *plan, struct gpu_contraction *c)
@@ -92,7 +95,7 @@ static int copies_of(const struct mf_plan *plan, const struct log_plan *log)
     enum { LITTLE = 64 << 20 };
     if (!log->cublas || plan->problem.program.reducer[0].cls != CLS_F32)
         return 1;
-    return power_bytes(plan, log, 0, 3) + power_bytes(plan, log, 1, 3) <= LITTLE ? 3 : 2;
+    return plan->problem.reduced_total <= AT_ONCE && power_bytes(plan, log, 0, 3) + power_bytes(plan, log, 1, 3) <= LITTLE ? 3 : 2;
 }
 
 static void plan_room(const struct mf_plan *plan, struct log_plan *log)
@@ -189,6 +192,7 @@ struct log_gemm {
     struct cublas *cublas;
     struct gemm small, great; /* the products with a low half; those without, or all */
     int copies;
+    int64_t terms;               /* of great, which has at most AT_ONCE of them at a time */
     int64_t x, great_x, y, sums; /* bytes of the workspace before them */
 };
 
@@ -196,12 +200,18 @@ static mf_status run_gemm(const struct mf_plan *plan, const void *context, void 
                           const struct pointers *pointers)
 {
     const struct log_gemm *g = context;
+    const int64_t item = mf_dtypes[g->great.in].size;
     char *room = workspace;
     (void)plan;
     if (g->copies == 2)
         MF_TRY(mf_cublas_multiply(g->cublas, &g->small, room + g->y, room + g->x, room + g->sums, 0, pointers->stream));
-    return mf_cublas_multiply(g->cublas, &g->great, room + g->y, room + g->great_x, room + g->sums, g->copies == 2,
-                              pointers->stream);
+    for (int64_t first = 0; first < g->terms; first += g->great.k) {
+        struct gemm some = g->great;
+        some.k = g->terms - first < some.k ? g->terms - first : some.k;
+        MF_TRY(mf_cublas_multiply(g->cublas, &some, room + g->y + first * item, room + g->great_x + first * item,
+                                  room + g->sums, g->copies == 2 || first, pointers->stream));
+    }
+    return MF_OK;
 }
 
 static void forget_gemm(void *context)
@@ -241,6 +251,9 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
                              .c_step = rows * columns};
     g->small = g->great;
     g->small.k = 2 * terms;
+    g->terms = g->great.k;
+    if (log->copies == 2 && g->great.k > AT_ONCE)
+        g->great.k = AT_ONCE;
     g->x = log->room.powers[0];
     g->great_x = g->x + (log->copies == 2 ? terms * mf_dtypes[type].size : 0);
     g->y = log->room.powers[1];
