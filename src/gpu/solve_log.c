@@ -95,7 +95,10 @@ static int copies_of(const struct mf_plan *plan, const struct log_plan *log)
     enum { LITTLE = 64 << 20 };
     if (!log->cublas || plan->problem.program.reducer[0].cls != CLS_F32)
         return 1;
-    return plan->problem.reduced_total <= AT_ONCE && power_bytes(plan, log, 0, 3) + power_bytes(plan, log, 1, 3) <= LITTLE ? 3 : 2;
+    return plan->problem.reduced_total <= AT_ONCE &&
+                   power_bytes(plan, log, 0, 3) + power_bytes(plan, log, 1, 3) <= LITTLE
+               ? 3
+               : 2;
 }
 
 static void plan_room(const struct mf_plan *plan, struct log_plan *log)
