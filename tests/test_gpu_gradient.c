@@ -1,6 +1,6 @@
 /* Gradients on a GPU, the argument or "opencl:0": the bits that the CPU gives, term by term or winner by winner; as
  * products, near a loop in double, where all outputs take part, where some are left and where nothing is a number. For
- * sm_90 those of max and min compile. */
+ * sm_90 they compile. */
 #include "gpu_test.h"
 
 #include <math.h>
@@ -376,6 +376,11 @@ static void test_compiled(void)
                   expressions[e], mf_error(), text);
         mf_plan_destroy(plan);
     }
+    const mf_options products = {"gradient-products", 0, 0};
+    mf_plan *plan = NULL;
+    CHECK_MSG(plan_on(device, "logsumexp(a+b)", &products, &plan) == MF_OK, "%s", mf_error());
+    CHECK(mf_plan_tier_count(plan, MF_TIER_EXACT) == 0); /* nothing is executed, nothing is asked */
+    mf_plan_destroy(plan);
     mf_device_close(device);
 }
 
