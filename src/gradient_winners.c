@@ -205,7 +205,7 @@ void mf_gradient_send(const struct gradient_run *run)
     for (int f = 0; f < data->argument.count; f++) {
         s.operand[f] = mf_gradient_place(run, AT_OPERAND + data->argument.operand[f]);
         s.sum[f] = mf_gradient_place(run, AT_SLOT + SLOT_GRADIENT + f);
-        if (data->wanted[f])
+        if (data->wanted[f] && s.sum[f]) /* there is no workspace where all slots are empty */
             memset(s.sum[f], 0, (size_t)data->slot_bytes[SLOT_GRADIENT + f]);
     }
     send_all(&s);
