@@ -188,3 +188,11 @@ void mf_gpu_pool_output(struct mf_plan *plan, int down, int across)
         stride[l] = pooled;
     }
 }
+
+int mf_gpu_finish_varies(const struct problem *problem, int loop)
+{
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i] && problem->memory.in[i][loop])
+            return 1;
+    return 0;
+}

@@ -65,6 +65,9 @@ int mf_gpu_window_pays(const struct mf_plan *plan);
  * loops down and across; now as it is. */
 void mf_gpu_pool_output(struct mf_plan *plan, int down, int across);
 
+/* Whether an operand of the finish part differs along a kept loop. */
+int mf_gpu_finish_varies(const struct problem *problem, int loop);
+
 /* NAME and at most so many times :NUMBER, the text behind a solver's name: numbers that are not there are 0. Returns 0
  * where it is something else, or a number has more than five digits. */
 int mf_gpu_read_form(const char *text, char name[16], int most, int *number);

@@ -234,11 +234,10 @@ static int has_even_columns(const struct problem *problem, const struct product 
 static int finishes_alike(const struct problem *problem, const struct product *p)
 {
     const struct factor_loops *loops = &p->contraction.loops;
-    for (int i = 0; i < problem->input_count; i++)
-        for (int list = 0; list <= FACTORS; list++)
-            for (int l = 0; l < loops->count[list] && problem->finish_uses[i]; l++)
-                if (list != COLUMN_FACTOR && problem->memory.in[i][loops->loop[list][l]])
-                    return 0;
+    for (int list = 0; list <= FACTORS; list++)
+        for (int l = 0; l < loops->count[list]; l++)
+            if (list != COLUMN_FACTOR && mf_gpu_finish_varies(problem, loops->loop[list][l]))
+                return 0;
     return 1;
 }
 

@@ -152,10 +152,9 @@ static int find_columns(const struct problem *problem, struct pixels *p)
 /* Whether the finish part's operands are the same for all positions. */
 static int finishes_alike(const struct problem *problem, const struct pixels *p)
 {
-    for (int i = 0; i < problem->input_count; i++)
-        for (int l = 0; l < problem->memory.kept; l++)
-            if (problem->finish_uses[i] && l != p->column && problem->memory.in[i][l])
-                return 0;
+    for (int l = 0; l < problem->memory.kept; l++)
+        if (l != p->column && mf_gpu_finish_varies(problem, l))
+            return 0;
     return 1;
 }
 

@@ -91,15 +91,6 @@ static int find_windows(const struct mf_plan *plan, struct product *product, str
     return nest->size[w->down] <= INT_MAX / 2 && nest->size[w->across] <= INT_MAX / 2;
 }
 
-/* Whether the finish part's operands are the same for all positions: a pooled output has one of each. */
-static int finishes_alike(const struct problem *problem, const struct windows *w)
-{
-    for (int i = 0; i < problem->input_count; i++)
-        if (problem->finish_uses[i] && (problem->memory.in[i][w->down] || problem->memory.in[i][w->across]))
-            return 0;
-    return 1;
-}
-
 static int applicable(const struct mf_plan *plan)
 {
     struct product product;
@@ -109,7 +100,8 @@ static int applicable(const struct mf_plan *plan)
            (!plan->pool[0] ||
             (size[w.down] % 2 == 0 && size[w.across] % 2 == 0 && plan->problem.output_count == 1 &&
              size[w.down] == plan->pool_of[0] && size[w.across] == plan->pool_of[1] && /* not merged */
-             finishes_alike(&plan->problem, &w)));
+             /* one of each for a pooled output */
+             !mf_gpu_finish_varies(&plan->problem, w.down) && !mf_gpu_finish_varies(&plan->problem, w.across)));
 }
 
 /* ---- tiles ---- */

@@ -287,6 +287,17 @@ static inline struct raw one_of_vector(struct raws v, int i)
 }
 #endif
 
+/* What the finish part takes of its operands there. */
+static inline struct raw_finish fetch_finish(struct tensors t, struct target at)
+{
+    struct raw_finish r;
+#define X(s) r.x##s = t.in##s[at.f##s];
+    FOR_FINISH_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
 /* How many elements took part in a state, where its tensor has so many. */
 #if HAS_COUNT
 #define STATE_COUNT(s, all) ((s).n)
@@ -297,12 +308,7 @@ static inline struct raw one_of_vector(struct raws v, int i)
 /* The outputs there of these states; count elements took part, unless the state says how many. */
 static inline struct results results_at(struct tensors t, struct target at, struct state s, int64_t count)
 {
-    struct raw_finish r;
-#define X(s) r.x##s = t.in##s[at.f##s];
-    FOR_FINISH_INPUTS(X)
-#undef X
-    r.none = 0;
-    return finish(s, STATE_COUNT(s, count), r);
+    return finish(s, STATE_COUNT(s, count), fetch_finish(t, at));
 }
 
 /* Computes and stores them. */

@@ -4,7 +4,7 @@
  *
  * Pixels lie in shared memory as 4 channels beside each other. A row of the instruction is two positions of x beside
  * each other, which read the same 4 pixels of a row of x: the first of them with weights for pixels 0 ... TAPS_ACROSS-1,
- * the second with the same weights for pixels 1 ... TAPS_ACROSS, zeros for what is left. Weights stay in registers. A
+ * the second with the same weights for pixels 1 ... TAPS_ACROSS, zeros for what is left. A
  * warp has 16 such pairs in two rows of positions below each other: a thread has the sums of 2 x 2 positions, of which
  * POOL stores the greatest. The finish part must then not fall where the sum rises.
  *
@@ -211,10 +211,7 @@ static inline struct finishing take_finishing(struct tensors T, shape_ptr S, int
     UNROLL
     for (int j = 0; j < 4; j++) {
         const int64_t there = column + j < S->p[6] ? column + j : S->p[6] - 1;
-        f.r[j].none = (int)(there & 0);
-#define X(s) f.r[j].x##s = T.in##s[there * in_stride(S, s, LOOP_COLUMNS)];
-        FOR_FINISH_INPUTS(X)
-#undef X
+        f.r[j] = fetch_finish(T, move_target(S, no_target(), there, 1));
     }
     return f;
 }

@@ -53,23 +53,13 @@ struct taken {
     struct raw_finish r[VECTOR];
 };
 
-static inline struct raw_finish take_finish(struct tensors T, struct target at)
-{
-    struct raw_finish r;
-#define X(s) r.x##s = T.in##s[at.f##s];
-    FOR_FINISH_INPUTS(X)
-#undef X
-    r.none = 0;
-    return r;
-}
-
 static inline struct taken take_once(struct tensors T, shape_ptr S, int64_t column, int64_t columns)
 {
     struct taken taken;
 #if FINISH_ALIKE
     UNROLL
     for (int j = 0; j < VECTOR; j++)
-        taken.r[j] = take_finish(T, move_target(S, no_target(), column + j < columns ? column + j : 0, 1));
+        taken.r[j] = fetch_finish(T, move_target(S, no_target(), column + j < columns ? column + j : 0, 1));
 #else
     taken.r[0].none = 0;
 #endif
@@ -109,7 +99,7 @@ static inline struct group finish_group(struct tensors T, shape_ptr S, struct ta
 #else
         at = sum_of_targets(left, move_target(S, no_target(), column + j, 1));
 #endif
-        g.y[j] = values_of(s, S->reduced_total, take_finish(T, at));
+        g.y[j] = values_of(s, S->reduced_total, fetch_finish(T, at));
 #endif
     }
     return g;
