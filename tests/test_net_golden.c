@@ -204,6 +204,7 @@ int main(void)
         else
             check_skip("opencl", "MODEFOLD_NET_OPENCL is not set");
         check_memory("cpu", net, &(mf_net_options){0}, "simd");
+        check_memory("cpu", net, &(mf_net_options){.way = MF_NET_BLAS}, "openblas");
         check_memory("cuda:0", net, &(mf_net_options){0}, "cuda");
         check_memory("cuda:0", net, &(mf_net_options){.precision = MF_NET_TF32}, "cuda, tf32");
         check_memory("cuda:0", net, &(mf_net_options){.precision = MF_NET_F16}, "cuda, f16");
