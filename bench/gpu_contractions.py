@@ -2,13 +2,13 @@
 """Contractions over semirings on one CUDA GPU, forward and backward, beside PyTorch's of the same:
 (a[:, :, :, None] + b[:, None, :, :]).logsumexp(2), or amax(2).
 
-    gpu_contractions.py --library libmodefold.so [--out NAME] [--peers-most N] [--graphs 20]
+    gpu_contractions.py --library libmodefold.so [--out NAME] [--peers-most N] [--graphs 20] [--compile] [--genbmm FOLDER]
 
 'bik,bkj->bij', b of n x n matrices of normal numbers. A time is that of a call in a CUDA graph of up to 20 of them, the
 median of 20 graphs: data that fits in the cache stays there. T is 10^12 terms a second; a term is one (i, k, j). Forward
 and backward are logsumexp's plan and that of its gradients (mf_plan_gradient), or PyTorch's autograd, in one graph.
 PyTorch holds all terms in memory, several times; sizes above --peers-most (1024), or those for which it finds no room,
-have no peer. Errors are those of every 32nd row, against the formula in float64. NAME.md is written."""
+have no time of it. --compile: torch.compile of the same formula too; --genbmm: the kernels of a copy of its repository. Errors are those of every 32nd row, against the formula in float64. NAME.md is written."""
 import argparse
 import ctypes
 import statistics
@@ -16,6 +16,7 @@ import statistics
 import torch
 
 from gpu_device import Device, Options, Report, Tensor
+from gpu_genbmm import Genbmm
 
 # expression, solver, B, sizes; -: of numbers that are all negative
 LARGE = [("max(a+b)", None, 1, (256, 512, 1024, 2048, 4096)), ("min(a+b)", None, 1, (2048, 4096)),
@@ -113,39 +114,72 @@ def large(device, report, graphs):
             fold.close()
 
 
-def peer(expression, a, b, d, backward):
+def formula(expression, a, b):
     terms = a[:, :, :, None] + b[:, None, :, :]
-    out = terms.logsumexp(2) if expression.startswith("log") else terms.amax(2)
-    return torch.autograd.grad(out, (a, b), d) if backward else out
+    return terms.logsumexp(2) if expression.startswith("log") else terms.amax(2)
 
 
-def peer_seconds(expression, tensors, backward, graphs):
-    a, b, d = (x.clone() for x in tensors)
-    a.requires_grad_(backward)
-    b.requires_grad_(backward)
+def pytorch(expression, compiled):
+    """out, or both gradients where d is given."""
+    torch._dynamo.reset()
+    fold = torch.compile(formula, dynamic=False) if compiled else formula
+
+    def run(a, b, d):
+        out = fold(expression, a, b)
+        return torch.autograd.grad(out, (a, b), d) if d is not None else out
+
+    return run
+
+
+def genbmm(expression, kernels):
+    def run(a, b, d):
+        out = kernels.forward(a, b, not expression.startswith("log"))
+        return kernels.backward(a, b, out, d) if d is not None else out
+
+    return run
+
+
+def peer_seconds(run, tensors, ours, graphs):
+    """None where it finds no room."""
+    a, b, d = (x if x is None else x.clone() for x in tensors)
+    a.requires_grad_(d is not None)
+    b.requires_grad_(d is not None)
     try:
-        return seconds(lambda _: peer(expression, a, b, d, backward), graphs)
+        theirs = run(a, b, d)
+        for x, y in zip(theirs if d is not None else (theirs,), ours):
+            assert torch.allclose(x, y, rtol=1e-3, atol=1e-3), "results of a peer differ"
+        del theirs
+        return seconds(lambda _: run(a, b, d), graphs)
     except torch.OutOfMemoryError:
         return None
     finally:
         torch.cuda.empty_cache()
 
 
-def small(device, report, most, graphs):
-    report.say("\n| expression | B | n | time in us | T | PyTorch | its time / ours |\n|---|---:|---:|---:|---:|---:|---:|")
+def small(device, report, options):
+    peers = [("PyTorch", options.peers_most, lambda e: pytorch(e, False))]
+    if options.compile:
+        peers.append(("torch.compile", SMALL[-1], lambda e: pytorch(e, True)))
+    if options.genbmm:
+        kernels = Genbmm(options.genbmm)
+        peers.append(("genbmm", SMALL[-1], lambda e: genbmm(e, kernels)))
+    report.say("\n| expression | B | n | time in us | T | " + " | ".join(name for name, _, _ in peers) +
+               " | the least of theirs / ours |\n|---|---:|---:|---:|---:|" + "---:|" * (len(peers) + 1))
     for expression, backward in (("max(a+b)", 0), ("logsumexp(a+b)", 0), ("logsumexp(a+b)", 1)):
         for n in SMALL:
             a, b, d, o, ga, gb = matrices(1, n, 6)
             folds = [Fold(device, expression, [a, b], [o])]
             if backward:
                 folds.append(Fold(device, expression, [a, b, o, d], [ga, gb], None, True))
-            time = seconds(lambda stream, folds=folds: [fold(stream) for fold in folds], graphs)
-            theirs = peer_seconds(expression, (a, b, d), backward > 0, 5 if n > 512 else graphs) if n <= most else None
+            time = seconds(lambda stream, folds=folds: [fold(stream) for fold in folds], options.graphs)
+            theirs = [peer_seconds(make(expression), (a, b, d if backward else None), (ga, gb) if backward else (o,),
+                                   5 if n > 512 else options.graphs) if n <= most else None for _, most, make in peers]
             for fold in folds:
                 fold.close()
+            least = min((t for t in theirs if t), default=None)
             report.say(f"| {expression}{', forward and backward' if backward else ''} | 1 | {n} | {time * 1e6:.1f} | "
-                       f"{n ** 3 / time / 1e12:.3f} | {f'{theirs * 1e6:.1f}' if theirs else ''} | "
-                       f"{f'{theirs / time:.1f}' if theirs else ''} |")
+                       f"{n ** 3 / time / 1e12:.3f} | " + " | ".join(f"{t * 1e6:.1f}" if t else "" for t in theirs) +
+                       f" | {f'{least / time:.1f}' if least else ''} |")
 
 
 def errors(device, report):
@@ -177,6 +211,8 @@ def main():
     parser.add_argument("--out")
     parser.add_argument("--peers-most", type=int, default=1024)
     parser.add_argument("--graphs", type=int, default=20)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--genbmm")
     options = parser.parse_args()
     torch.zeros(1, device="cuda")
     device = Device(options.library, "cuda:0")
@@ -184,7 +220,7 @@ def main():
     report.say(f"# Contractions on one {torch.cuda.get_device_name()}, PyTorch {torch.__version__}\n\n"
                f"`bench/gpu_contractions.py`, float32; times in microseconds, in a CUDA graph\n")
     large(device, report, options.graphs)
-    small(device, report, options.peers_most, options.graphs)
+    small(device, report, options)
     errors(device, report)
     if options.out:
         with open(options.out + ".md", "w", encoding="utf-8") as file:

@@ -74,6 +74,7 @@ struct winners {
 };
 
 struct gpu_winners;
+struct gpu_gradient_near;
 
 struct gradient {
     enum gradient_kind kind;
@@ -92,6 +93,7 @@ struct gradient {
     enum dtype slot_type[FACTORS_MOST], given_type, operand_type[FACTORS_MOST];
     struct winners winners;
     struct gpu_winners *gpu[FACTORS_MOST];
+    struct gpu_gradient_near *near; /* or null: there are steps */
 };
 
 static inline int mf_gradient_has_winners(const struct gradient *data)
@@ -156,6 +158,14 @@ int mf_gradient_is_negative(const struct gradient *data, int f);
 
 /* ---- gradient_halves.c ---- */
 
+/* The modes of a product: of all, own ones, the one that is summed, and one that none has. Batch may be 0: none. Returns
+ * 0 where there are several of a kind, or one of all but batch is not there. */
+struct gradient_letters {
+    char batch, own[FACTORS_MOST], summed, third;
+};
+int mf_gradient_find_letters(const struct gradient_maker *maker, struct gradient_letters *letters);
+int64_t mf_gradient_size_of(const struct gradient_maker *maker, char letter);
+
 /* Whether both factors are matrices, maybe many, of floats that cuBLAS multiplies in halves. */
 int mf_gradient_has_halves(const struct gradient_maker *maker);
 mf_status mf_gradient_plan_halves(struct gradient_maker *maker);
@@ -169,6 +179,14 @@ void mf_gradient_send(const struct gradient_run *run);
 void mf_gradient_reach(const struct gradient_maker *maker, int operand, const int64_t *strides, struct reach *reach);
 /* A tensor's strides; row-major where it has none, or where that is wanted. Returns its elements. */
 int64_t mf_gradient_strides(const DLTensor *tensor, int row_major, int64_t *strides);
+
+/* ---- gpu/gradient_near.c ---- */
+
+/* Whether both gradients of a logsumexp are one kernel's work; plans it. */
+int mf_gpu_gradient_near_pays(const struct gradient_maker *maker);
+mf_status mf_gpu_gradient_near_plan(struct gradient_maker *maker);
+mf_status mf_gpu_gradient_near_run(const struct mf_plan *plan, const struct pointers *pointers);
+int mf_gpu_gradient_near_print(const struct mf_plan *plan, char *text, size_t size);
 
 /* ---- gpu/winners.c ---- */
 

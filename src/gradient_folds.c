@@ -279,6 +279,8 @@ mf_status mf_gradient_plan_log(struct gradient_maker *maker)
     struct gradient *data = maker->data;
     const int products = wants_products(maker);
     MF_TRY(mf_plan_start_tiers(maker->plan));
+    if (mf_gpu_gradient_near_pays(maker))
+        return mf_gpu_gradient_near_plan(maker);
     if (maker->plan->device->api && products)
         maker->plan->refused = count_left;
     for (int f = 0; f < data->argument.count; f++)

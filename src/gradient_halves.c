@@ -17,11 +17,6 @@
 
 enum { THIRDS = 3, TEXT = 1600, BATCH_AND_TWO = 3 };
 
-/* The modes of a product: of all, own ones, the one that is summed, and h. 0: there is none of all. */
-struct letters {
-    char batch, own[FACTORS_MOST], summed, third;
-};
-
 /* Numbers in thirds. */
 struct thirds {
     char letters[BATCH_AND_TWO + 2], letters_of_one[BATCH_AND_TWO + 1];
@@ -30,7 +25,7 @@ struct thirds {
     DLTensor all, one;
 };
 
-static int find_letters(const struct gradient_maker *maker, struct letters *letters)
+int mf_gradient_find_letters(const struct gradient_maker *maker, struct gradient_letters *letters)
 {
     const char *x = maker->view[maker->data->argument.operand[0]].letters,
                *y = maker->view[maker->data->argument.operand[1]].letters, *output = maker->view[AT_OUTPUT].letters;
@@ -55,8 +50,9 @@ static int find_letters(const struct gradient_maker *maker, struct letters *lett
 int mf_gradient_has_halves(const struct gradient_maker *maker)
 {
     const struct gradient *data = maker->data;
-    struct letters letters;
-    if (maker->plan->device->api != &mf_gpu_cuda || data->input_count != FACTORS_MOST || !find_letters(maker, &letters))
+    struct gradient_letters letters;
+    if (maker->plan->device->api != &mf_gpu_cuda || data->input_count != FACTORS_MOST ||
+        !mf_gradient_find_letters(maker, &letters))
         return 0;
     for (int f = 0; f < FACTORS_MOST; f++) /* they become gradients in place */
         if (data->wanted[f] && mf_dtype_find(maker->view[AT_GRADIENT + f].tensor.dtype) != DT_f32)
@@ -64,7 +60,7 @@ int mf_gradient_has_halves(const struct gradient_maker *maker)
     return 1;
 }
 
-static int64_t size_of(const struct gradient_maker *maker, char letter)
+int64_t mf_gradient_size_of(const struct gradient_maker *maker, char letter)
 {
     const struct modes *modes = maker->modes;
     return maker->size[(const char *)memchr(modes->letter, letter, (size_t)modes->mode_count) - modes->letter];
@@ -81,7 +77,7 @@ static mf_status make_thirds(struct gradient_maker *maker, enum slot slot, const
     for (int d = 0; d < 4; d++)
         if (order[d]) {
             t->letters[n] = order[d];
-            t->shape[n++] = order[d] == third ? THIRDS : size_of(maker, order[d]);
+            t->shape[n++] = order[d] == third ? THIRDS : mf_gradient_size_of(maker, order[d]);
         }
     int64_t stride = 1, strides[BATCH_AND_TWO + 1];
     for (int d = n - 1; d >= 0; stride *= t->shape[d--]) {
@@ -176,9 +172,9 @@ static mf_status plan_product(struct gradient_maker *maker, int f, const struct 
 
 mf_status mf_gradient_plan_halves(struct gradient_maker *maker)
 {
-    struct letters l;
+    struct gradient_letters l;
     struct thirds weights, powers[FACTORS_MOST];
-    find_letters(maker, &l);
+    mf_gradient_find_letters(maker, &l);
     const char order[FACTORS_MOST + 1][4] = {{l.batch, l.summed, l.own[0], l.third},
                                              {l.batch, l.summed, l.third, l.own[1]},
                                              {l.batch, l.own[0], l.third, l.own[1]}};

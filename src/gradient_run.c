@@ -107,6 +107,11 @@ static mf_status run_steps(const struct gradient_run *run)
 static mf_status run_all(const struct gradient_run *run)
 {
     const struct gradient *data = run->plan->data;
+    if (data->near) {
+        MF_TRY(mf_gpu_gradient_near_run(run->plan, run->pointers));
+        mf_plan_count_tier(run->plan, MF_TIER_EXACT, data->outputs);
+        return MF_OK;
+    }
     MF_TRY(run_steps(run));
     if (mf_gradient_has_winners(data) && run->plan->device->api)
         return mf_gpu_winners_send(run->plan, run->pointers);
@@ -135,6 +140,10 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct gradient *data = plan->data;
+    if (data->near) {
+        mf_gpu_gradient_near_print(plan, text, size);
+        return;
+    }
     int n = snprintf(text, size, "workspace of %lld bytes; steps", (long long)data->workspace_bytes);
     for (int s = 0; s < data->step_count && n > 0 && (size_t)n < size; s++)
         n += snprintf(text + n, size - (size_t)n, " %s%s", mf_plan_solver(data->step[s].plan),
@@ -149,6 +158,7 @@ static void forget(struct mf_plan *plan)
     for (int s = 0; data && s < data->step_count; s++)
         mf_plan_destroy(data->step[s].plan);
     if (data && plan->device->api) {
+        mf_free(data->near);
         mf_gpu_winners_forget(plan);
         mf_memory_destroy(plan->device, data->memory);
         mf_memory_destroy(plan->device, data->count);

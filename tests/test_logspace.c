@@ -193,48 +193,55 @@ static void test_repeats(void)
     }
 }
 
-/* Which way outputs took, over all executions; a plan of something else counts nothing. */
+/* Which way outputs took, over all executions; a plan of something else counts nothing. On CUDA with more terms than
+ * are computed exactly because they are few. */
 static void test_tiers(mf_device *device)
 {
     static const char *const solvers[] = {"log-certified", "log-exact", "log-fast", "rows"};
-    const int64_t as[] = {ROWS, TERMS}, bs[] = {TERMS, COLUMNS}, os[] = {ROWS, COLUMNS};
-    DLTensor in[2] = {mf_tensor(a32, MF_F32, 2, as), mf_tensor(b32, MF_F32, 2, bs)},
-             o = mf_tensor(out32, MF_F32, 2, os);
-    const int gpu = mf_device_kind(device) != 1;
-    void *memory[3] = {a32, b32, out32};
-    const int64_t bytes[3] = {sizeof a32, sizeof b32, sizeof out32};
-    fill(0);
-    for (int k = 0; k < TERMS; k++) { /* the last output of the first row fails, and a GPU's block around it */
-        a32[k] = k ? 0 : -300;
-        b32[k * COLUMNS + COLUMNS - 1] = k ? -300 : 0;
+    const int gpu = mf_device_kind(device) != 1, many = mf_device_kind(device) == kDLCUDA;
+    const int64_t m = many ? 640 : ROWS, n = many ? 512 : COLUMNS, k = many ? 512 : TERMS;
+    const int64_t as[] = {m, k}, bs[] = {k, n}, os[] = {m, n}, bytes[3] = {m * k * 4, k * n * 4, m * n * 4};
+    float *host[3];
+    void *memory[3];
+    DLTensor tensor[3] = {mf_tensor(NULL, MF_F32, 2, as), mf_tensor(NULL, MF_F32, 2, bs),
+                          mf_tensor(NULL, MF_F32, 2, os)};
+    for (int t = 0; t < 3; t++) {
+        tensor[t].device.device_type = (DLDeviceType)mf_device_kind(device);
+        memory[t] = host[t] = calloc((size_t)bytes[t], 1);
     }
-    for (int t = 0; gpu && t < 3; t++) {
-        const void *here = memory[t];
+    for (int64_t i = 0; i < m * k; i++)
+        host[0][i] = (float)(i % 7);
+    for (int64_t i = 0; i < k; i++) { /* the last output of the first row fails, and a GPU's block around it */
+        host[0][i] = i ? 0 : -300;
+        host[1][i * n + n - 1] = i ? -300 : 0;
+    }
+    for (int t = 0; gpu && t < 3; t++)
         CHECK(mf_memory_create(device, bytes[t], &memory[t]) == MF_OK &&
-              mf_memory_write(device, memory[t], 0, here, bytes[t]) == MF_OK);
-    }
-    in[0].device.device_type = in[1].device.device_type = o.device.device_type = (DLDeviceType)mf_device_kind(device);
+              mf_memory_write(device, memory[t], 0, host[t], bytes[t]) == MF_OK);
     const void *from[] = {memory[0], memory[1]};
     void *to[] = {memory[2]};
     for (int s = 0; s < 4; s++) {
         const mf_options options = {s == 3 && !gpu ? "reference" : solvers[s], 0, 0};
         mf_plan *plan = NULL;
         int64_t count[4];
-        CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", in, &o, &options, &plan) == MF_OK);
+        CHECK(mf_plan_create(device, "ik,kj->ij", "logsumexp(a+b)", tensor, &tensor[2], &options, &plan) == MF_OK);
         for (int runs = 0; runs < 3; runs++) {
             for (int t = 0; t < 4; t++)
                 count[t] = mf_plan_tier_count(plan, (mf_tier)t);
-            CHECK(count[0] + count[1] + count[2] + count[3] == (s < 3 ? runs * ROWS * COLUMNS : 0) && !count[1]);
+            CHECK(count[0] + count[1] + count[2] + count[3] == (s < 3 ? runs * m * n : 0) && !count[1]);
             CHECK(s || !runs || (count[MF_TIER_CERTIFIED] > 0 && count[MF_TIER_EXACT] > 0));
-            CHECK(s != 1 || count[MF_TIER_EXACT] == runs * ROWS * COLUMNS);
-            CHECK(s != 2 || count[MF_TIER_UNCHECKED] == runs * ROWS * COLUMNS);
+            CHECK(s != 1 || count[MF_TIER_EXACT] == runs * m * n);
+            CHECK(s != 2 || count[MF_TIER_UNCHECKED] == runs * m * n);
             CHECK(mf_plan_execute(plan, from, to, NULL) == MF_OK);
         }
         CHECK(mf_plan_tier_count(plan, (mf_tier)4) == 0 && mf_plan_tier_count(NULL, MF_TIER_EXACT) == 0);
         mf_plan_destroy(plan);
     }
-    for (int t = 0; gpu && t < 3; t++)
-        mf_memory_destroy(device, memory[t]);
+    for (int t = 0; t < 3; t++) {
+        if (gpu)
+            mf_memory_destroy(device, memory[t]);
+        free(host[t]);
+    }
 }
 
 /* The tiers as flags: which solver they mean, and that they mean nothing to other folds. */
@@ -257,8 +264,8 @@ static void test_flags(mf_device *device)
         const mf_options wish = {NULL, cases[c].flags, 0};
         mf_plan *plan = NULL;
         CHECK(mf_plan_create(device, "ik,kj->ij", cases[c].expression, in, &o, &wish, &plan) == MF_OK);
-        CHECK_MSG(!strcmp(mf_plan_solver(plan), cases[c].solver), "%s with flags %u: %s", cases[c].expression,
-                  cases[c].flags, mf_plan_solver(plan));
+        CHECK_MSG(!strncmp(mf_plan_solver(plan), cases[c].solver, strlen(cases[c].solver)), "%s with flags %u: %s",
+                  cases[c].expression, cases[c].flags, mf_plan_solver(plan));
         mf_plan_destroy(plan);
     }
     const mf_options contract = {NULL, MF_LOG_EXACT | MF_ORDER_CONTRACT, 0};

@@ -40,7 +40,7 @@ static int applicable(const struct mf_plan *plan)
  * tables of kernels. */
 int mf_log_products_pay(const struct mf_plan *plan)
 {
-    enum { LEAST_OWN = 4, LEAST_OUTPUTS = 128 };
+    enum { LEAST_OWN = 4, LEAST_OUTPUTS = 128, LEAST_OF_GPU = 64 };
     const struct problem *problem = &plan->problem;
     struct product_form form;
     struct factor_loops loops;
@@ -51,7 +51,8 @@ int mf_log_products_pay(const struct mf_plan *plan)
     mf_factors_loops(problem, form.node, &loops);
     const int64_t rows = mf_factors_positions(problem, &loops, ROW_FACTOR);
     const int64_t columns = mf_factors_positions(problem, &loops, COLUMN_FACTOR);
-    return rows >= LEAST_OWN && columns >= LEAST_OWN && rows * columns >= LEAST_OUTPUTS;
+    return rows >= LEAST_OWN && columns >= LEAST_OWN &&
+           rows * columns >= (plan->device->api ? LEAST_OF_GPU : LEAST_OUTPUTS);
 }
 
 static mf_status make(struct mf_plan *plan, enum tier tier)

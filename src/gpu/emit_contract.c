@@ -268,6 +268,11 @@ static void emit_log(const struct reducer *reducer, struct gpu_text *to)
                 "    else if (pass == 1)\n        a->s += EXP_SCALED_%s(x + y, a->scaled);\n"
                 "    else\n        a->s += EXP_BELOW_%s(x + y - origin_of(a->m));\n}\n\n",
                 cls, cls, cls);
+    mf_text_add(to,
+                "static inline void acc_join_greatest(acc_t *a, acc_t of) { a->m = fold_max_%s(a->m, of.m); }\n\n"
+                "static inline void acc_join_sum(acc_t *a, acc_t of)\n{\n"
+                "    a->s += of.s == 0 ? 0 : of.s * EXP_BELOW_%s(origin_of(of.m) - origin_of(a->m));\n}\n\n",
+                cls, cls);
     mf_text_append(to, "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
                        "    s.r0_m = a.m;\n    s.r0_s = a.m - a.m == 0 ? a.s : 1;\n    return s;\n}\n\n");
 }

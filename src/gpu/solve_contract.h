@@ -31,4 +31,8 @@ void mf_gpu_place_tiles(const struct problem *problem, const struct gpu_contract
 mf_status mf_gpu_make_contraction(struct mf_plan *plan, const struct gpu_contraction *contraction,
                                   const struct contract_tile *flags);
 
+/* Whether solve_near.c's kernel is faster, of these kinds; plans it. Reads plan->form. */
+int mf_gpu_near_pays(const struct mf_plan *plan, const struct gpu_contraction *contraction);
+mf_status mf_gpu_make_near(struct mf_plan *plan, const struct gpu_contraction *contraction);
+
 #endif

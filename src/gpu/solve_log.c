@@ -2,7 +2,8 @@
  * out[m, n] = logsumexp over k of x[m, k] + y[k, n], as src/cpu/contraction_log.c has it. They run only when they are
  * asked for by name.
  *
- * log-exact is kernels/contract.cl, or contract_copied.cl for floats as they are: in every tile the greatest term so
+ * log-exact is kernels/contract_near.cl where terms are few (not as "log-exact:tiles"), contract.cl, or contract_copied.cl
+ * for floats as they are: in every tile the greatest term so
  * far (or one that is not much less), then one exponential a term. log-two-pass finds the greatest of all terms first,
  * by contract.cl. The others have three stages: log_pack.cl makes matrices of exponentials in the workspace,
  * log_product.cl multiplies them (of large ones it takes the products that cuBLAS has made, where there is one), and
@@ -334,6 +335,10 @@ static mf_status make_terms(struct mf_plan *plan, int two_passes)
     struct gpu_contraction c = {.kind = CONTRACT_LOG, .two_passes = two_passes};
     MF_TRY(mf_plan_start_tiers(plan));
     find(plan, &c);
+    if (plan->form && !strcmp(plan->form, "tiles"))
+        plan->form = NULL;
+    else if (mf_gpu_near_pays(plan, &c))
+        return mf_gpu_make_near(plan, &c);
     return mf_gpu_make_contraction(plan, &c, NULL);
 }
 

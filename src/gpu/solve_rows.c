@@ -49,6 +49,9 @@ static mf_status make(struct mf_plan *plan)
                                      : 4);
     if (steps > 1)
         rows = vector > 1 && !shifted ? rows_of_steps(problem, rows, inputs, steps) : 1;
+    /* few rows beside each other, where there are warps for all: a thread would only take longer */
+    while (rows > 1 && steps == 1 && problem->kept_total * width / rows < 32 * (int64_t)limits->multiprocessors)
+        rows /= 2;
     const int together = steps == 1 || rows > 1;
     int batch = mf_gpu_steps_at_once(problem, vector);
     if (steps < batch) /* steps that no row has would be read all the same */
