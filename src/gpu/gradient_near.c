@@ -11,9 +11,10 @@ enum {
     THREADS = 256,
     WARPS = THREADS / GPU_WARP,
     MOST_OWN = 8,
-    FEW_GRADIENTS = 4096, /* as many have a k a thread, twice as many two */
-    MOST_SUMMED = 1024,   /* terms of a gradient: the sum has no tree */
-    FEW_TERMS = 1 << 17,  /* of a multiprocessor */
+    OWN_GRADIENTS = 1024, /* times the square of OWN: as many there are to be */
+    MOST_STRIDE = 1 << 20,
+    MOST_SUMMED = 1024,  /* terms of a gradient: the sum has no tree */
+    FEW_TERMS = 1 << 17, /* of a multiprocessor */
     SIDES = 2
 };
 
@@ -45,15 +46,15 @@ static int64_t stride_of(const struct gradient_maker *maker, int place, char let
     return at ? strides[at - view->letters] : 0;
 }
 
-/* Whether strides, and a group's steps, fit in 31 bits. */
+/* Whether a size times a stride, and a group's end, fit in 31 bits. */
 static int are_near(const struct gradient_maker *maker, const struct gradient_letters *l)
 {
     static const int places[] = {AT_OPERAND, AT_OPERAND + 1, AT_OUTPUT, AT_GIVEN, AT_GRADIENT, AT_GRADIENT + 1};
     const char letters[] = {l->own[0], l->own[1], l->summed};
     for (size_t p = 0; p < sizeof places / sizeof *places; p++)
         for (size_t m = 0; m < sizeof letters; m++) {
-            const int64_t stride = stride_of(maker, places[p], letters[m]), most = INT32_MAX / MOST_OWN;
-            if (stride > most || stride < -most)
+            const int64_t stride = stride_of(maker, places[p], letters[m]);
+            if (stride > MOST_STRIDE || stride < -MOST_STRIDE)
                 return 0;
         }
     return 1;
@@ -81,8 +82,8 @@ int mf_gpu_gradient_near_pays(const struct gradient_maker *maker)
            data->input_count == FACTORS_MOST && (data->argument.op == OP_add || data->argument.op == OP_sub) &&
            !(maker->options.flags & (MF_ORDER_CONTRACT | MF_ORDER_AS_WRITTEN)) && mf_gradient_find_letters(maker, &l) &&
            mf_gradient_size_of(maker, l.own[0]) <= MOST_SUMMED && mf_gradient_size_of(maker, l.own[1]) <= MOST_SUMMED &&
-           are_floats(maker) && are_near(maker, &l) && maker->kept_total && maker->reduced_total &&
-           mf_mul(maker->kept_total, maker->reduced_total, &terms) &&
+           mf_gradient_size_of(maker, l.summed) <= MOST_SUMMED && are_floats(maker) && are_near(maker, &l) &&
+           maker->kept_total && maker->reduced_total && mf_mul(maker->kept_total, maker->reduced_total, &terms) &&
            terms <= (int64_t)FEW_TERMS * MF_GPU_LIMITS(device->gpu)->multiprocessors;
 }
 
@@ -121,6 +122,17 @@ static struct near_side side_of(const struct gradient_maker *maker, const struct
     return side;
 }
 
+/* Terms at once of the sides that go this way: as many as a thread has, and registers for. */
+static int held(const struct near *near, int own, int across)
+{
+    const int threads = across ? WARPS : GPU_WARP;
+    int most = 1;
+    for (int s = 0; s < SIDES; s++)
+        if (near->side[s].across == across && near->side[s].q_size > most)
+            most = near->side[s].q_size;
+    return mf_clamp(mf_power_above((most + threads - 1) / threads), 1, own > 4 ? 2 : 4);
+}
+
 mf_status mf_gpu_gradient_near_plan(struct gradient_maker *maker)
 {
     struct gpu_gradient_near *near = maker->data->near = mf_calloc(sizeof *near);
@@ -131,12 +143,15 @@ mf_status mf_gpu_gradient_near_plan(struct gradient_maker *maker)
     mf_gradient_find_letters(maker, &l);
     const int64_t gradients = maker->reduced_total * maker->kept_total /
                               (mf_gradient_size_of(maker, l.own[0]) + mf_gradient_size_of(maker, l.own[1])) * 2;
-    near->own = mf_clamp(mf_power_below(gradients / FEW_GRADIENTS), 1, MOST_OWN);
+    for (near->own = 1; near->own < MOST_OWN && gradients >= (int64_t)OWN_GRADIENTS * 4 * near->own * near->own;)
+        near->own *= 2;
     for (int s = 0; s < SIDES; s++)
         near->shape.side[s] = side_of(maker, &l, s, near->own);
     mf_text_add(&text,
-                "#define THREADS %d\n#define LAUNCH_BOUNDS THREADS\n#define OWN %d\n#define HELD %d\n#define SIGN %s\n",
-                THREADS, near->own, near->own > 4 ? 2 : 4, maker->data->argument.op == OP_sub ? "-1.0f" : "1.0f");
+                "#define THREADS %d\n#define LAUNCH_BOUNDS THREADS, 3\n#define OWN %d\n#define HELD_ALONG %d\n"
+                "#define HELD_ACROSS %d\n#define SIGN %s\n",
+                THREADS, near->own, held(&near->shape, near->own, 0), held(&near->shape, near->own, 1),
+                maker->data->argument.op == OP_sub ? "-1.0f" : "1.0f");
     mf_text_append(&text, mf_text_gradient_near_cl);
     mf_status status = text.failed ? MF_ERROR_MEMORY : mf_gpu_kernel(maker->plan->device, text.text, &near->kernel);
     mf_free(text.text);

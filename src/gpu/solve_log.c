@@ -145,9 +145,11 @@ static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
     choice.workspace_bytes = log->room.bytes;
     mf_emit_slots(problem, &slots);
     mf_text_add(&choice.macros,
-                "#define STEP %d\n#define PACKED %d\n#define COPIES %d\n#define BY_TERMS %d\n#define CERTIFIED 0\n"
+                "#define STEP %d\n#define HELD_TILES %d\n#define PACKED %d\n#define COPIES %d\n#define BY_TERMS "
+                "%d\n#define CERTIFIED 0\n"
                 "#define IN_TREE 0\n",
-                PACK_STEP, PACKED, log->copies, log->cublas != NULL);
+                PACK_STEP, problem->program.reducer[0].cls == CLS_F64 ? 2 : 4, PACKED, log->copies,
+                log->cublas != NULL);
     mf_emit_contraction(problem, &slots, &log->contraction, &choice.functions);
     mf_emit_factors(problem, &slots, &log->contraction, &tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
@@ -354,7 +356,8 @@ static mf_status make_two_passes(struct mf_plan *plan)
 
 static mf_status make_product(struct mf_plan *plan, int certified)
 {
-    static const struct contract_tile sums_tile = {64, 64, 8, 1, 16, 1, 0}; /* threads beside each other take columns */
+    /* threads beside each other take columns */
+    static const struct contract_tile sums_tile = {64, 64, 8, 1, 16, 1, 0}, few_sums_tile = {32, 32, 4, 1, 16, 1, 0};
     struct gpu_contraction exact = {.kind = CONTRACT_LOG};
     struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
     MF_TRY(mf_plan_start_tiers(plan));
@@ -363,7 +366,10 @@ static mf_status make_product(struct mf_plan *plan, int certified)
     log.tile =
         mf_gpu_choose_tile(&plan->problem, &log.contraction, NULL, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
     if (wants_cublas(plan, &log) && mf_cublas_open(plan->device->gpu, &log.cublas) == MF_OK)
-        log.tile = &sums_tile;
+        log.tile = mf_gpu_tile_blocks(&plan->problem, &log.contraction, &sums_tile) <=
+                           2 * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors
+                       ? &few_sums_tile
+                       : &sums_tile;
     log.copies = copies_of(plan, &log);
     plan_room(plan, &log);
     count_refusals(plan, &log);

@@ -6,8 +6,9 @@
  * that it reads d and out once for all. Where outputs and what they read are neighbours along q, a warp's threads take
  * the q of one p; else (across) they take neighbouring p, and the block's warps the q in turn.
  *
- * OWN; HELD: q that are read at once; THREADS; SIGN: of b. struct near_side is also written by gradient_near.c. */
-enum { WARP = 32, WARPS = THREADS / WARP };
+ * OWN; HELD_ALONG, HELD_ACROSS: q that are read at once; THREADS; SIGN: of b. struct near_side is also written by
+ * gradient_near.c. */
+enum { WARP = 32, WARPS = THREADS / WARP, HELD = HELD_ALONG > HELD_ACROSS ? HELD_ALONG : HELD_ACROSS };
 
 /* Sizes and strides. groups: of OWN k; blocks: of the side, one after the other in the launch. */
 struct near_side {
@@ -21,37 +22,37 @@ struct near {
     int64_t a, b, out, d, da, db; /* where they begin, in elements */
 };
 
-/* What a thread reads along q, and its own u. */
+/* What a thread reads along q. scaled: its own u, and v's factor, in powers of two (log2 e). */
 struct near_thread {
-    GLOBAL const float *v, *out, *d;
-    float u[OWN];
-    int v_k[OWN], v_q, out_q, d_q, q_size;
+    GLOBAL const float *v[OWN], *out, *d;
+    float scaled[OWN], scale;
+    int v_q, out_q, d_q, q_size; /* sizes are at most 2^10, strides 2^20 */
 };
 
-/* Adds the terms first, first + step, ... (of k and q that there are not, others' again, which count for nothing). An
- * output of -inf has no gradient. A term's argument is rounded at the size of u + v, so a power of two will do. */
-static inline void add_terms(struct near_thread t, float sign, int first, int step, float sum[OWN])
+/* Adds the terms first, first + step, ..., `held` at once (of k and q that there are not, others' again, which count for
+ * nothing). An output of -inf has no gradient. Terms' arguments are rounded at the size of u, v and out. */
+static inline void add_terms(struct near_thread t, int first, int step, int held, float sum[OWN])
 {
     NO_UNROLL
-    for (int from = first; from < t.q_size; from += HELD * step) {
+    for (int from = first; from < t.q_size; from += held * step) {
         float out[HELD], d[HELD], v[HELD][OWN];
         UNROLL
-        for (int h = 0; h < HELD; h++) {
-            const int64_t q = from + h * step < t.q_size ? from + h * step : from;
+        for (int h = 0; h < BOUND(held, HELD); h++) {
+            const int q = from + h * step < t.q_size ? from + h * step : from;
             out[h] = t.out[q * t.out_q];
             d[h] = t.d[q * t.d_q];
             UNROLL
             for (int r = 0; r < OWN; r++)
-                v[h][r] = t.v[q * t.v_q + t.v_k[r]];
+                v[h][r] = t.v[r][q * t.v_q];
         }
         LOADED();
         UNROLL
-        for (int h = 0; h < HELD; h++) {
+        for (int h = 0; h < BOUND(held, HELD); h++) {
             const int nothing = out[h] < -3.40282347e38f || from + h * step >= t.q_size;
-            const float given = nothing ? 0 : d[h], less = nothing ? 3.40282347e38f : out[h];
+            const float given = nothing ? 0 : d[h], less = nothing ? 3.40282347e38f : SCALED_f32(out[h]);
             UNROLL
             for (int r = 0; r < OWN; r++)
-                sum[r] = fmaf(given, EXP_BELOW_f32(t.u[r] + sign * v[h][r] - less), sum[r]);
+                sum[r] = fmaf(given, POWER_OF_TWO_f32(fmaf(v[h][r], t.scale, t.scaled[r] - less)), sum[r]);
         }
     }
 }
@@ -66,33 +67,34 @@ KERNEL void modefold(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const 
 #define SIDE(field) (s ? S.side[1].field : S.side[0].field)
     const uint32_t block = (uint32_t)(s ? BLOCK - S.side[0].blocks : BLOCK), groups = (uint32_t)SIDE(groups),
                    chunks = (uint32_t)SIDE(chunks), most = (uint32_t)SIDE(batch) * chunks * groups - 1;
-    const int across = SIDE(across), p_size = SIDE(p_size), k_size = SIDE(k_size), g_k = SIDE(g_k), u_k = SIDE(u_k);
-    const float sign_u = s ? SIGN : 1, sign_v = s ? 1 : SIGN;
-    /* (batch, p or chunk of them, group): of a block or a warp */
+    const int across = SIDE(across), p_size = SIDE(p_size), k_size = SIDE(k_size), g_k = SIDE(g_k), u_k = SIDE(u_k), v_k = SIDE(v_k);
+    const float sign = s ? SIGN : 1;
+    /* (batch, group, p or chunk of them): of a block or a warp; warps beside each other read the same v */
     const uint32_t mine = across ? block : block * WARPS + warp, here = mine < most ? mine : most;
-    const uint32_t above = here / groups, batch = above / chunks, chunk = above - batch * chunks;
-    const int p = (int)(across ? chunk * WARP + lane : chunk), k = (int)(here - above * groups) * OWN;
+    const uint32_t above = here / chunks, batch = above < groups ? 0 : above / groups, chunk = here - above * chunks;
+    const int p = (int)(across ? chunk * WARP + lane : chunk), k = (int)(above - batch * groups) * OWN;
     const int64_t own = p < p_size ? p : p_size - 1;
     const int exists = mine <= most && p < p_size;
     struct near_thread t;
-    t.v = (s ? a + S.a : b + S.b) + (int64_t)batch * SIDE(v_b) + (int64_t)k * SIDE(v_k);
+    GLOBAL const float *const v = (s ? a + S.a : b + S.b) + (int64_t)batch * SIDE(v_b);
     t.out = out + S.out + (int64_t)batch * SIDE(out_b) + own * SIDE(out_p);
     t.d = d + S.d + (int64_t)batch * SIDE(d_b) + own * SIDE(d_p);
     t.v_q = SIDE(v_q);
     t.out_q = SIDE(out_q);
     t.d_q = SIDE(d_q);
     t.q_size = SIDE(q_size);
+    t.scale = SCALED_f32(s ? 1 : SIGN);
     GLOBAL const float *const u = (s ? b + S.b : a + S.a) + (int64_t)batch * SIDE(u_b) + own * SIDE(u_p);
     GLOBAL float *const g = (s ? db + S.db : da + S.da) + (int64_t)batch * SIDE(g_b) + own * SIDE(g_p);
     float sum[OWN];
     UNROLL
     for (int r = 0; r < OWN; r++) {
         sum[r] = 0;
-        t.v_k[r] = k + r < k_size ? r * SIDE(v_k) : 0;
-        t.u[r] = sign_u * u[(int64_t)(k + r < k_size ? k + r : k) * u_k];
+        t.v[r] = v + (k + r < k_size ? k + r : k) * v_k;
+        t.scaled[r] = SCALED_f32(sign * u[(k + r < k_size ? k + r : k) * u_k]);
     }
-    add_terms(t, sign_v, across ? warp : lane, across ? WARPS : WARP, sum);
     if (across) {
+        add_terms(t, warp, WARPS, HELD_ACROSS, sum);
         UNROLL
         for (int r = 0; r < OWN; r++)
             joined[(warp * OWN + r) * WARP + lane] = sum[r];
@@ -104,9 +106,10 @@ KERNEL void modefold(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const 
             for (int w = 0; w < WARPS; w++)
                 all += joined[(w * OWN + r) * WARP + lane];
             if (exists && k + r < k_size)
-                g[(int64_t)(k + r) * g_k] = sign_u * all;
+                g[(k + r) * g_k] = sign * all;
         }
     } else {
+        add_terms(t, lane, WARP, HELD_ALONG, sum);
         UNROLL
         for (int r = 0; r < OWN; r++)
             UNROLL
@@ -118,6 +121,6 @@ KERNEL void modefold(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const 
         UNROLL
         for (int r = 0; r < OWN; r++)
             if (lane == r && exists && k + r < k_size)
-                g[(int64_t)(k + r) * g_k] = sign_u * sum[r];
+                g[(k + r) * g_k] = sign * sum[r];
     }
 }

@@ -1,5 +1,6 @@
 /* One factor of a logsumexp as exponentials. This text comes twice, after factor.cl's: SIDE is x, then y. A block takes
- * PACKED positions and all terms, twice: the maximum is stored, then e^(value - maximum). */
+ * PACKED positions and all terms, twice: the maximum is stored, then e^(value - maximum). Up to HELD_TILES tiles of terms stay in
+ * shared memory; more are read twice. */
 #define F__(name, side) name##_##side
 #define F_(name, side) F__(name, side)
 #define F(name) F_(name, SIDE)
@@ -77,25 +78,26 @@ static inline void F(pack)(struct tensors T, shape_ptr S, uint32_t block, int64_
 #endif
     NO_UNROLL
     for (int pass = 0; pass < 2; pass++) {
-        const int reads = pass == 0 || terms > STEP; /* else all of them are there still */
+        const int keeps = terms <= HELD_TILES * STEP, reads = pass == 0 || !keeps;
         if (reads)
             F(load)(T, S, 0, spots, 0, terms, vectors, r);
         NO_UNROLL
         for (int t = 0; t < terms; t += STEP) {
+            SHARED_POINTER F(value_t) *const here = tile + (keeps ? t * F(PITCH) : 0);
             if (reads) {
                 BARRIER();
-                F(put)(r, tile);
+                F(put)(r, here);
                 BARRIER();
                 if (t + STEP < terms)
                     F(load)(T, S, 0, spots, t + STEP, terms, vectors, r);
             }
             if (pass) {
-                F(store_tile)(tile, maxima, t, terms, positions, pitch, powers);
+                F(store_tile)(here, maxima, t, terms, positions, pitch, powers);
             } else {
                 const int n = terms - t < STEP ? terms - t : STEP;
                 NO_UNROLL
                 for (int k = THREAD / PACKED; k < n; k += THREADS / PACKED)
-                    best = greater(best, tile[k * F(PITCH) + position]);
+                    best = greater(best, here[k * F(PITCH) + position]);
             }
         }
         if (!pass) {

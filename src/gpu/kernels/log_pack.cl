@@ -4,7 +4,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     SHARED struct spot_x spots_x[PACKED];
     SHARED struct spot_y spots_y[PACKED];
-    SHARED struct sixteen shared_x[SIXTEENS(STEP * (PACKED + 1) * sizeof(acc_t))];
+    SHARED struct sixteen shared_x[SIXTEENS(HELD_TILES * STEP * (PACKED + 1) * sizeof(acc_t))];
     SHARED acc_t maxima[THREADS];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);

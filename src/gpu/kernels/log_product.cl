@@ -124,10 +124,11 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     start_run(acc, 0);
     if (THREAD == 0)
         refused = 0;
-    BARRIER();
 #if FROM_SUMS
     take_sums(S, at, workspace, acc);
+    BARRIER();
 #else
+    BARRIER();
     multiply(S, at, workspace, (SHARED_POINTER acc_t *)shared_x, (SHARED_POINTER acc_t *)shared_y, acc);
 #endif
     if (certify(S, at, workspace, acc))
@@ -135,7 +136,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     BARRIER();
     if (THREAD == 0) {
         ((GLOBAL int *)workspace)[flag_of(S, at)] = refused;
-        ((GLOBAL int64_t *)(workspace + S->p[8]))[flag_of(S, at)] += refused; /* in all executions */
+        if (refused)
+            ((GLOBAL int64_t *)(workspace + S->p[8]))[flag_of(S, at)]++; /* in all executions */
     }
     if (!refused)
         store_outputs(T, S, at, acc);
