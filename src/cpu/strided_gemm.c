@@ -13,13 +13,14 @@
 #include "cpu.h"
 
 enum {
-    WHOLE = 1 << 30,     /* no block: a BLAS counts in int */
-    ROWS = 1024,         /* of a block, or columns: memory is read fastest in long runs */
-    SUM_COLUMNS = 512,   /* where c is copied */
-    TERM_BYTES = 1280,   /* of a row's terms in a block, */
-    ROW_BYTES = 4096,    /* and of those that are copied at once */
-    TOGETHER_BYTES = 16, /* neighbours that are copied at once, */
-    SUM_BYTES = 8,       /* where c is copied */
+    WHOLE = 1 << 30,       /* no block: a BLAS counts in int */
+    ROWS = 1024,           /* of a block, or columns: memory is read fastest in long runs */
+    SUM_COLUMNS = 512,     /* where c is copied */
+    TERM_BYTES = 2048,     /* of a row's terms in a block, */
+    SUM_TERM_BYTES = 1280, /* where c is copied, */
+    ROW_BYTES = 4096,      /* and of those that are copied at once */
+    TOGETHER_BYTES = 16,   /* neighbours that are copied at once */
+    SUM_BYTES = 4 << 20,   /* of c, where it is copied */
     LINE_BYTES = 64,
     UNIT = 16,   /* blocks' sizes are multiples */
     STRIP = 256, /* elements that are copied for one matrix after the other */
@@ -83,7 +84,9 @@ static void find_together(struct strided_gemm *g, const struct nest *nest, struc
     if (found < 0)
         return;
     const int loop = batch->loop[found];
-    const int64_t most = (g->matrix[STRIDED_C].packed ? SUM_BYTES : TOGETHER_BYTES) / item;
+    int64_t most = TOGETHER_BYTES / item;
+    if (g->matrix[STRIDED_C].packed)
+        most = least(most, SUM_BYTES / item / (least(g->m, ROWS) * least(g->n, SUM_COLUMNS)));
     batch->loop[found] = batch->loop[batch->count - 1];
     batch->loop[batch->count - 1] = loop;
     const int64_t groups = (nest->size[loop] + most - 1) / most;
@@ -101,7 +104,7 @@ static void plan_blocks(struct strided_gemm *g)
 {
     const int64_t item = mf_dtypes[g->type].size, all = ROW_BYTES / g->together;
     const int a = g->matrix[STRIDED_A].packed, b = g->matrix[STRIDED_B].packed, c = g->matrix[STRIDED_C].packed;
-    g->terms = even(g->k, a || b ? least(all, TERM_BYTES) / item : WHOLE);
+    g->terms = even(g->k, a || b ? least(all, c ? SUM_TERM_BYTES : TERM_BYTES) / item : WHOLE);
     g->rows = even(g->m, a || c ? ROWS : WHOLE);
     g->columns = even(g->n, c ? SUM_COLUMNS : b ? ROWS : WHOLE);
     g->lines = b && !c ? even(g->m, WHOLE) : g->rows;
@@ -173,6 +176,15 @@ static char *element(char *base, int64_t index, int64_t item)
     return base + index * item;
 }
 
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define T uint32_t
+#define BITS 32
+#include "interleave.inc"
+#define T uint64_t
+#define BITS 64
+#include "interleave.inc"
+
 /* The same block of all matrices at hand, from or to scratch memory. */
 struct copy {
     const struct strided_run *run;
@@ -189,6 +201,29 @@ static void fetch_run(const struct walk *walk, const char *from, int64_t item)
                                                            : step;
     for (int64_t l = 0; l < LINES_AHEAD; l++)
         __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(l * apart)));
+}
+
+/* Neighbours' runs together; 0 where they are none. */
+static int copy_neighbours(const struct copy *copy, int64_t offset, int64_t number)
+{
+    const struct strided_run *run = copy->run;
+    const struct strided_matrix *matrix = &run->gemm->matrix[copy->which];
+    const int item = mf_dtypes[run->gemm->type].size;
+    const int64_t *at = run->offset[copy->which], stride = matrix->inner.stride[0];
+    const int64_t inner = mf_walk_offset(&matrix->inner, copy->inner);
+    for (int64_t g = 1; g < run->count; g++)
+        if (at[g] != at[0] + g)
+            return 0;
+    if (run->count == 1 || matrix->inner.loops > 1)
+        return 0;
+    char *memory = element(run->tensor[copy->which], at[0] + offset + inner, item);
+    char *block = element(run->memory + matrix->at, number * matrix->pitch, item);
+    const int64_t apart = matrix->elements, n = copy->inners, count = run->count;
+    if (copy->which == STRIDED_C)
+        return item == 4 ? join_32((void *)memory, apart, (void *)block, n, stride, count)
+                         : join_64((void *)memory, apart, (void *)block, n, stride, count);
+    return item == 4 ? split_32((void *)block, apart, (void *)memory, n, stride, count)
+                     : split_64((void *)block, apart, (void *)memory, n, stride, count);
 }
 
 /* offset: of the run in the tensor; number: of the run in the block. */
@@ -224,7 +259,8 @@ static void copy_runs(void *context, int64_t task, int worker)
     for (int64_t r = 0; r < runs; r++) {
         if (r + AHEAD < runs && copy->which != STRIDED_C)
             fetch_run(&matrix->inner, element(run->tensor[copy->which], inner + outer[r + AHEAD], item), item);
-        copy_run(copy, outer[r], first + r);
+        if (!copy_neighbours(copy, outer[r], first + r))
+            copy_run(copy, outer[r], first + r);
     }
 }
 
