@@ -19,8 +19,8 @@ struct gemm {
 /* Whether a fold is sum(a*b) of two operands, each of which has kept loops of its own, and of floats. */
 int mf_gemm_factors(const struct problem *problem, int factor[FACTORS], struct factor_loops *loops);
 
-/* One matrix: the strides along its rows' and columns' numbers become a pitch, and whether it is stored by rows. 0 where
- * a BLAS cannot read it. */
+/* One matrix: the strides along its rows' and columns' numbers become a pitch, and whether it is stored by rows. 0
+ * where a BLAS cannot read it. */
 int mf_gemm_pitch(int64_t along, int64_t across, int64_t length, int64_t other, int *transposed, int64_t *pitch);
 
 /* Whether a fold is sum(a*b) of floats, with a product of matrices' loops and strides; fills gemm. */

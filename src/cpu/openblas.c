@@ -1,5 +1,5 @@
-/* Solver "openblas": sum(a*b) of floats as a product of matrices by OpenBLAS, opened at run time, where loops and
- * strides are such a product's. Its order of adding is OpenBLAS's own, so it runs only when it is asked for by name.
+/* Solver "openblas": sum(a*b) of f32 or f64 as products of matrices by OpenBLAS, opened at run time, whatever the
+ * strides (strided_gemm.c). Its order of adding is OpenBLAS's own, so it runs only when it is asked for by name.
  *
  * How many threads OpenBLAS uses is one number for the whole process, and its blocks depend on it: executions that
  * want the same number run side by side, others wait. */
@@ -132,5 +132,6 @@ static void forget(struct mf_plan *plan)
 }
 
 const struct solver mf_solver_openblas = {
-    "openblas", "sum(a*b) of floats by OpenBLAS, in its own order", applicable, make, execute, print, forget,
+    "openblas", "sum(a*b) of f32 or f64, any strides, by OpenBLAS, in its own order", applicable, make, execute, print,
+    forget,
 };

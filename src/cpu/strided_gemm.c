@@ -1,8 +1,8 @@
-/* Products of strided matrices by a BLAS. Matrices that it can read or write stay where they are. Of the others blocks are
- * copied and multiplied: of a 1024 rows, of b 1024 columns, both of at most 320 terms, which a BLAS multiplies as fast as
- * whole matrices. Where c is copied, the sums of 1024 x 512 outputs wait there for all of their terms. Where matrices of
- * the batch are neighbours in memory, up to four are copied at once (two where c is), so that a cache line is read once
- * for them.
+/* Products of strided matrices by a BLAS. Matrices that it can read or write stay where they are. Of the others blocks
+ * are copied and multiplied: of a 1024 rows, of b 1024 columns, both of at most 512 terms, which a BLAS multiplies as
+ * fast as whole matrices. Where c is copied, the sums of 1024 x 512 outputs wait there for all of their terms, 320 at
+ * once. Where matrices of the batch are neighbours in memory, up to four are copied together, so that a cache line is
+ * read once for them.
  *
  * Cost: beside the product, b is read once (M / 1024 times where c is copied), a N / 1024 times (N / 512). With R
  * elements copied and F terms multiplied a nanosecond, that takes F / R (1 / M + 1 / 1024) of the product's time.
@@ -18,15 +18,15 @@ enum {
     SUM_COLUMNS = 512,     /* where c is copied */
     TERM_BYTES = 2048,     /* of a row's terms in a block, */
     SUM_TERM_BYTES = 1280, /* where c is copied, */
-    ROW_BYTES = 4096,      /* and of those that are copied at once */
-    TOGETHER_BYTES = 16,   /* neighbours that are copied at once */
-    SUM_BYTES = 4 << 20,   /* of c, where it is copied */
+    ROW_BYTES = 4096,      /* and of those that are copied together */
+    TOGETHER_BYTES = 16,   /* neighbours that are copied together, */
+    SUM_BYTES = 4 << 20,   /* where c is copied as far as so much of it goes */
     LINE_BYTES = 64,
-    UNIT = 16,   /* blocks' sizes are multiples */
-    STRIP = 256, /* elements that are copied for one matrix after the other */
-    TASK_RUNS = 64,
-    AHEAD = 2,
-    LINES_AHEAD = 16, /* how much of which run to come is fetched: its page is not known yet */
+    UNIT = 16,        /* blocks' sizes are multiples */
+    STRIP = 256,      /* elements that are copied for one matrix after the other */
+    TASK_RUNS = 64,   /* runs that a thread copies */
+    AHEAD = 2,        /* runs from the one that is copied to the one that is fetched: */
+    LINES_AHEAD = 16, /* so much of it that the processor knows how it goes on */
 };
 
 static int64_t least(int64_t x, int64_t y)
@@ -125,9 +125,9 @@ int mf_strided_gemm_find(const struct problem *problem, struct strided_gemm *g)
     const struct nest *nest = &problem->memory;
     struct factor_loops loops;
     int factor[FACTORS];
-    if (!mf_gemm_factors(problem, factor, &loops))
-        return 0;
     const enum dtype type = problem->out_type[0];
+    if ((type != DT_f32 && type != DT_f64) || !mf_gemm_factors(problem, factor, &loops))
+        return 0;
     struct loop_list list[FACTORS + 1], terms = {.count = nest->reduced};
     for (int l = 0; l < nest->reduced; l++)
         terms.loop[l] = nest->kept + l;
@@ -154,7 +154,7 @@ int mf_strided_gemm_find(const struct problem *problem, struct strided_gemm *g)
     for (int i = 0; i < STRIDED_MATRICES; i++)
         mf_walk_choose(&g->matrix[i].batch, nest->size, strides(nest, g, i), list[FACTORS].count, list[FACTORS].loop);
     plan_blocks(g);
-    return type == DT_f32 || type == DT_f64;
+    return 1;
 }
 
 /* ---- one execution ---- */
@@ -200,7 +200,7 @@ static void fetch_run(const struct walk *walk, const char *from, int64_t item)
                           : step < 0 && step > -LINE_BYTES ? -LINE_BYTES
                                                            : step;
     for (int64_t l = 0; l < LINES_AHEAD; l++)
-        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(l * apart)));
+        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)l * (uintptr_t)apart));
 }
 
 /* Neighbours' runs together; 0 where they are none. */
