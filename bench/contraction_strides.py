@@ -5,7 +5,8 @@
 
 Layouts: a batch mode of 4 whose elements are neighbours in one operand or in both, and operands of which every second
 column is taken. A BLAS cannot read these (but for kbi, whose matrices lie in it row after row): NumPy copies them
-(ascontiguousarray) and multiplies the copies. Against that: the solver that modefold chooses, with the contract's bits,
+(ascontiguousarray) and multiplies the copies; a large array is given back first, after which glibc keeps the memory of
+these copies, which is NumPy's best case. Against that: the solver that modefold chooses, with the contract's bits,
 and solver openblas. All read the same arrays in one process (the library beside the command's folder, through ctypes),
 in turns of three runs each, so that other work on the machine and the caches are the same for all; medians, and the
 least times, which other work spoils less. Results are compared. Needs a NumPy that is built with OpenBLAS.
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import time
 
+from gpu_device import Options, Tensor
+
 BATCH = 4
 RUNS = 3
 LAYOUTS = [
@@ -29,17 +32,6 @@ LAYOUTS = [
     ("ik,kj->ij, every second column", ("nm", "nm"), ((0, 1), (0, 1)), "nn"),
 ]
 SCALED = ["sum(a*b)", "max(a+b)", "logsumexp(a+b)"]
-
-
-class Tensor(ctypes.Structure):  # DLTensor
-    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32),
-                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-                ("byte_offset", ctypes.c_uint64)]
-
-
-class Options(ctypes.Structure):  # mf_options
-    _fields_ = [("solver", ctypes.c_char_p), ("flags", ctypes.c_uint32), ("threads", ctypes.c_int)]
 
 
 def ours(command, problem, threads):
@@ -67,7 +59,7 @@ class Library:
         tensors = (Tensor * len(arrays))()
         for tensor, array in zip(tensors, arrays):
             words = ctypes.c_int64 * array.ndim
-            tensor.device[0], tensor.ndim, tensor.code, tensor.bits, tensor.lanes = 1, array.ndim, 2, 32, 1
+            tensor.device_type, tensor.ndim, tensor.code, tensor.bits, tensor.lanes = 1, array.ndim, 2, 32, 1
             tensor.shape = words(*array.shape)
             tensor.strides = words(*[stride // array.itemsize for stride in array.strides])
         plan = ctypes.c_void_p()
@@ -88,6 +80,7 @@ def seconds(run):
 def strides(args, sizes):
     import numpy
     library = Library(args.command)
+    numpy.ones(7 << 20, dtype="f4")
     print(f"Threads: {args.threads}. Times in ms, least times behind the slash.\n\n"
           "| modes | n | modefold | openblas | copies + product | the copies | theirs / modefold | theirs / openblas |\n"
           "|---|---:|---:|---:|---:|---:|---:|---:|")

@@ -1,8 +1,8 @@
 /* Products of strided matrices by a BLAS. Matrices that it can read or write stay where they are. Of the others blocks
- * are copied and multiplied: of a 1024 rows, of b 1024 columns, both of at most 512 terms, which a BLAS multiplies as
- * fast as whole matrices. Where c is copied, the sums of 1024 x 512 outputs wait there for all of their terms, 320 at
- * once. Where matrices of the batch are neighbours in memory, up to four are copied together, so that a cache line is
- * read once for them.
+ * are copied and multiplied: of a 1024 rows, of b 1024 columns, both of 320 terms, or 512 where that are all, which a
+ * BLAS multiplies as fast as whole matrices. Where c is copied, the sums of 1024 x 512 outputs wait there for all of
+ * their terms. Where matrices of the batch are neighbours in memory, up to four are copied together, so that a cache
+ * line is read once for them.
  *
  * Cost: beside the product, b is read once (M / 1024 times where c is copied), a N / 1024 times (N / 512). With R
  * elements copied and F terms multiplied a nanosecond, that takes F / R (1 / M + 1 / 1024) of the product's time.
@@ -16,9 +16,10 @@ enum {
     WHOLE = 1 << 30,       /* no block: a BLAS counts in int */
     ROWS = 1024,           /* of a block, or columns: memory is read fastest in long runs */
     SUM_COLUMNS = 512,     /* where c is copied */
-    TERM_BYTES = 2048,     /* of a row's terms in a block, */
-    SUM_TERM_BYTES = 1280, /* where c is copied, */
-    ROW_BYTES = 4096,      /* and of those that are copied together */
+    TERM_BYTES = 1280,     /* of a row's terms in a block, */
+    ALL_TERM_BYTES = 2048, /* where these are all, and c is not copied */
+    ROW_BYTES = 4096,      /* of rows that are copied together, */
+    LONE_ROW_BYTES = 8192, /* where one operand is */
     TOGETHER_BYTES = 16,   /* neighbours that are copied together, */
     SUM_BYTES = 4 << 20,   /* where c is copied as far as so much of it goes */
     LINE_BYTES = 64,
@@ -102,9 +103,11 @@ static int64_t even(int64_t total, int64_t most)
 
 static void plan_blocks(struct strided_gemm *g)
 {
-    const int64_t item = mf_dtypes[g->type].size, all = ROW_BYTES / g->together;
+    const int64_t item = mf_dtypes[g->type].size;
     const int a = g->matrix[STRIDED_A].packed, b = g->matrix[STRIDED_B].packed, c = g->matrix[STRIDED_C].packed;
-    g->terms = even(g->k, a || b ? least(all, c ? SUM_TERM_BYTES : TERM_BYTES) / item : WHOLE);
+    const int64_t row = !c && g->k * item <= ALL_TERM_BYTES ? ALL_TERM_BYTES : TERM_BYTES;
+    const int64_t together = ((a && b) || c ? ROW_BYTES : LONE_ROW_BYTES) / g->together;
+    g->terms = even(g->k, a || b ? least(row, together) / item : WHOLE);
     g->rows = even(g->m, a || c ? ROWS : WHOLE);
     g->columns = even(g->n, c ? SUM_COLUMNS : b ? ROWS : WHOLE);
     g->lines = b && !c ? even(g->m, WHOLE) : g->rows;
