@@ -1,32 +1,35 @@
 """Sums of products of strided operands against copies and a BLAS product; two threads against one. Markdown tables.
 
     /usr/bin/python3 bench/contraction_strides.py build/release/cli/modefold [--sizes 512,1024,2048] [--rounds 5]
+                                                  [--threads 1] [--no-scaling]
 
 Layouts: a batch mode of 4 whose elements are neighbours in one operand or in both, and operands of which every second
-column is taken. A BLAS cannot read these: NumPy copies them (ascontiguousarray) and multiplies the copies, on one
-thread. Times of modefold and of NumPy are taken in turns, so that other work on the machine meets both; medians, and
-the least times, which other work spoils less.
-Needs a NumPy that is built with OpenBLAS.
+column is taken. A BLAS cannot read these (but for kbi, whose matrices lie in it row after row): NumPy copies them
+(ascontiguousarray) and multiplies the copies; a large array is given back first, after which glibc keeps the memory of
+these copies, which is NumPy's best case. Against that: the solver that modefold chooses, with the contract's bits,
+and solver openblas. All read the same arrays in one process (the library beside the command's folder, through ctypes),
+in turns of three runs each, so that other work on the machine and the caches are the same for all; medians, and the
+least times, which other work spoils less. Results are compared. Needs a NumPy that is built with OpenBLAS.
 """
 import argparse
+import ctypes
 import json
 import os
 import statistics
 import subprocess
 import sys
+import time
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before NumPy is loaded
-import time  # noqa: E402
-
-import numpy  # noqa: E402
+from gpu_device import Options, Tensor
 
 BATCH = 4
+RUNS = 3
 LAYOUTS = [
-    # modes, modefold's tensors, NumPy's (shape in memory, then what makes it a product's operand)
-    ("ikb,kjb->ijb", "a=f32[{n},{n},4] b=f32[{n},{n},4] o=f32[{n},{n},4]", (2, 0, 1), (2, 0, 1)),
-    ("ikb,bkj->bij", "a=f32[{n},{n},4] b=f32[4,{n},{n}] o=f32[4,{n},{n}]", (2, 0, 1), (0, 1, 2)),
-    ("kbi,bkj->bij", "a=f32[{n},4,{n}] b=f32[4,{n},{n}] o=f32[4,{n},{n}]", (1, 2, 0), (0, 1, 2)),
-    ("ik,kj->ij, every second column", "a=f32[{n},{n}]:({m},2) b=f32[{n},{n}]:({m},2) o=f32[{n},{n}]", None, None),
+    # modes, the operands' shapes, what makes them a product's operands, the output's shape
+    ("ikb,kjb->ijb", ("nn4", "nn4"), ((2, 0, 1), (2, 0, 1)), "nn4"),
+    ("ikb,bkj->bij", ("nn4", "4nn"), ((2, 0, 1), (0, 1, 2)), "4nn"),
+    ("kbi,bkj->bij", ("n4n", "4nn"), ((1, 2, 0), (0, 1, 2)), "4nn"),
+    ("ik,kj->ij, every second column", ("nm", "nm"), ((0, 1), (0, 1)), "nn"),
 ]
 SCALED = ["sum(a*b)", "max(a+b)", "logsumexp(a+b)"]
 
@@ -39,42 +42,82 @@ def ours(command, problem, threads):
     return json.loads(done.stdout)[0]
 
 
-def random(shape):
-    return numpy.random.default_rng(1).standard_normal(shape, dtype="f4")
+class Library:
+    def __init__(self, command):
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(command)))
+        self.library = ctypes.CDLL(os.path.join(folder, "libmodefold.so"))
+        self.library.mf_error.restype = ctypes.c_char_p
+        self.device = ctypes.c_void_p()
+        self.check(self.library.mf_device_open(b"cpu", ctypes.byref(self.device)))
+
+    def check(self, status):
+        if status:
+            sys.exit(self.library.mf_error().decode())
+
+    def plan(self, modes, arrays, solver, threads):
+        """A function that executes the plan on the arrays: operands, then the output."""
+        tensors = (Tensor * len(arrays))()
+        for tensor, array in zip(tensors, arrays):
+            words = ctypes.c_int64 * array.ndim
+            tensor.device_type, tensor.ndim, tensor.code, tensor.bits, tensor.lanes = 1, array.ndim, 2, 32, 1
+            tensor.shape = words(*array.shape)
+            tensor.strides = words(*[stride // array.itemsize for stride in array.strides])
+        plan = ctypes.c_void_p()
+        options = Options(solver, 0, threads)
+        self.check(self.library.mf_plan_create(self.device, modes.encode(), b"sum(a*b)", tensors,
+                                               ctypes.byref(tensors[-1]), ctypes.byref(options), ctypes.byref(plan)))
+        inputs = (ctypes.c_void_p * 2)(*[array.ctypes.data for array in arrays[:-1]])
+        outputs = (ctypes.c_void_p * 1)(arrays[-1].ctypes.data)
+        return lambda: self.check(self.library.mf_plan_execute(plan, inputs, outputs, None))
 
 
-def operands(n, a_turn, b_turn):
-    if a_turn is None:
-        return [random((n, 2 * n))[:, ::2] for _ in "ab"]
-    shape = {(2, 0, 1): (n, n, BATCH), (0, 1, 2): (BATCH, n, n), (1, 2, 0): (n, BATCH, n)}
-    return [random(shape[turn]).transpose(turn) for turn in (a_turn, b_turn)]
-
-
-def copy_and_multiply(a, b):
+def seconds(run):
     start = time.perf_counter()
-    x, y = numpy.ascontiguousarray(a), numpy.ascontiguousarray(b)
-    between = time.perf_counter()
-    numpy.matmul(x, y)
-    return time.perf_counter() - start, between - start
+    run()
+    return time.perf_counter() - start
 
 
 def strides(args, sizes):
-    print("| modes | n | modefold, ms | least | copies + product, ms | least | theirs / ours | of the least | copies |\n"
-          "|---|---:|---:|---:|---:|---:|---:|---:|---:|")
-    for modes, tensors, a_turn, b_turn in LAYOUTS:
+    import numpy
+    library = Library(args.command)
+    numpy.ones(7 << 20, dtype="f4")
+    print(f"Threads: {args.threads}. Times in ms, least times behind the slash.\n\n"
+          "| modes | n | modefold | openblas | copies + product | the copies | theirs / modefold | theirs / openblas |\n"
+          "|---|---:|---:|---:|---:|---:|---:|---:|")
+    for modes, shapes, turns, out_shape in LAYOUTS:
         for n in sizes:
-            problem = f"{modes.split(', every')[0]} | sum(a*b) | " + tensors.format(n=n, m=2 * n)
-            a, b = operands(n, a_turn, b_turn)
-            copy_and_multiply(a, b)
-            mine, theirs = [], []
+            def array(shape, make):
+                return make([{"n": n, "m": 2 * n, "4": BATCH}[letter] for letter in shape])
+            rng = numpy.random.default_rng(1)
+            memory = [array(shape, lambda size: rng.standard_normal(size, dtype="f4")) for shape in shapes]
+            memory = [x[:, ::2] if "m" in shape else x for x, shape in zip(memory, shapes)]
+            views = [x.transpose(turn) for x, turn in zip(memory, turns)]
+            outs = [array(out_shape, lambda size: numpy.empty(size, dtype="f4")) for _ in "ab"]
+            only = modes.split(", every")[0]
+            copies = []
+
+            def copy_and_multiply():
+                start = time.perf_counter()
+                operands = [numpy.ascontiguousarray(view) for view in views]
+                copies.append(time.perf_counter() - start)
+                return numpy.matmul(*operands)
+
+            runs = [library.plan(only, memory + [outs[0]], None, args.threads),
+                    library.plan(only, memory + [outs[1]], b"openblas", args.threads), copy_and_multiply]
+            product = copy_and_multiply()
+            for run, out in zip(runs, outs):
+                run()
+                turned = out.transpose(2, 0, 1) if only.endswith("b") else out
+                assert numpy.allclose(turned, product, rtol=0, atol=1e-3 * n ** 0.5), only
+            times = [[], [], []]
             for _ in range(args.rounds):
-                mine.append(ours(args.command, problem, 1)["seconds"])
-                theirs += [copy_and_multiply(a, b) for _ in range(3)]
-            copies = min(t[1] for t in theirs)
-            theirs = [t[0] for t in theirs]
-            m, t = statistics.median(mine), statistics.median(theirs)
-            print(f"| {modes} | {n} | {m * 1e3:.1f} | {min(mine) * 1e3:.1f} | {t * 1e3:.1f} | {min(theirs) * 1e3:.1f} | "
-                  f"{t / m:.2f} | {min(theirs) / min(mine):.2f} | {copies * 1e3:.1f} |", flush=True)
+                for run, list_of in zip(runs, times):
+                    list_of += [seconds(run) for _ in range(RUNS)]
+            middle, least = [statistics.median(t) for t in times], [min(t) for t in times]
+            shown = [f"{m * 1e3:.2f} / {t * 1e3:.2f}" for m, t in zip(middle, least)]
+            ratios = [f"{middle[2] / middle[i]:.2f} / {least[2] / least[i]:.2f}" for i in (0, 1)]
+            print(f"| {modes} | {n} | {' | '.join(shown)} | {statistics.median(copies) * 1e3:.2f} | "
+                  f"{' | '.join(ratios)} |", flush=True)
 
 
 def scaling(args, sizes):
@@ -99,10 +142,14 @@ def main():
     parser.add_argument("command")
     parser.add_argument("--sizes", default="512,1024,2048")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1, help="of the first table")
+    parser.add_argument("--no-scaling", action="store_true", help="the first table only")
     args = parser.parse_args()
+    os.environ["OPENBLAS_NUM_THREADS"] = str(args.threads)  # before NumPy is loaded
     sizes = [int(size) for size in args.sizes.split(",")]
     strides(args, sizes)
-    scaling(args, sizes)
+    if not args.no_scaling:
+        scaling(args, sizes)
 
 
 if __name__ == "__main__":

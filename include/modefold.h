@@ -236,7 +236,7 @@ enum {
 /* Wishes for a plan. Start from {0}: every zero means "the library chooses". */
 typedef struct mf_options {
     const char *solver; /* "map", "inner", "multi:swap" (a form of one) ...; null: the first that fits, or
-                           MODEFOLD_SOLVER's */
+                           MODEFOLD_SOLVER's. "openblas": sum(a*b) of f32 or f64, of any strides, in OpenBLAS's order */
     uint32_t flags;     /* MF_ORDER_AS_WRITTEN, MF_ORDER_CONTRACT or MF_ORDER_FREE, and a tier; others are
                            MF_ERROR_ARGUMENT */
     int threads;        /* at most this many threads; 0: the device's */

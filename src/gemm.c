@@ -3,8 +3,6 @@
 
 #include <limits.h>
 
-#include "factors.h"
-
 /* Whether the term is the product of two operands, and the only result the sum itself. */
 static int is_plain(const struct program *program, const int factor[FACTORS])
 {
@@ -22,9 +20,7 @@ static int is_plain(const struct program *program, const int factor[FACTORS])
            program->map.node[factor[0]].op == OP_OPERAND && program->map.node[factor[1]].op == OP_OPERAND;
 }
 
-/* One matrix: the strides of its rows and columns become a pitch, and whether it is stored by rows. 0 where a BLAS
- * cannot read it. */
-static int fits_pitch(int64_t along, int64_t across, int64_t length, int64_t other, int *transposed, int64_t *pitch)
+int mf_gemm_pitch(int64_t along, int64_t across, int64_t length, int64_t other, int *transposed, int64_t *pitch)
 {
     *transposed = along != 1;
     *pitch = *transposed ? along : across;
@@ -37,18 +33,27 @@ static int types_fit(enum dtype a, enum dtype b, enum dtype out)
            (out == a || (out == DT_f32 && a != DT_f64));
 }
 
+int mf_gemm_factors(const struct problem *problem, int factor[FACTORS], struct factor_loops *loops)
+{
+    const struct program *program = &problem->program;
+    const struct nest *nest = &problem->memory;
+    if (program->reducer_count != 1 || program->reducer[0].kind != RED_FOLD || program->reducer[0].fold != FOLD_SUM ||
+        !mf_cls_is_float(program->reducer[0].cls) || nest->window_count || !nest->reduced || !problem->kept_total ||
+        !problem->reduced_total || !mf_factors_find(&program->map, program->reducer[0].arg[0], factor) ||
+        !is_plain(program, factor))
+        return 0;
+    mf_factors_loops(problem, factor, loops);
+    return loops->count[0] && loops->count[1];
+}
+
 int mf_gemm_find(const struct problem *problem, struct gemm *gemm)
 {
     const struct program *program = &problem->program;
     const struct nest *nest = &problem->memory;
     struct factor_loops loops;
     int factor[FACTORS];
-    if (program->reducer_count != 1 || program->reducer[0].kind != RED_FOLD || program->reducer[0].fold != FOLD_SUM ||
-        !mf_cls_is_float(program->reducer[0].cls) || nest->window_count || nest->reduced != 1 || !problem->kept_total ||
-        !problem->reduced_total || !mf_factors_find(&program->map, program->reducer[0].arg[0], factor) ||
-        !is_plain(program, factor))
+    if (!mf_gemm_factors(problem, factor, &loops) || nest->reduced != 1)
         return 0;
-    mf_factors_loops(problem, factor, &loops);
     if (loops.count[0] != 1 || loops.count[1] != 1 || loops.count[FACTORS] > 1)
         return 0;
     /* by columns: c[m, n] has stride 1 along m */
@@ -70,7 +75,7 @@ int mf_gemm_find(const struct problem *problem, struct gemm *gemm)
                           .b = b};
     return types_fit(gemm->in, problem->in_type[b], gemm->out) && gemm->m <= INT_MAX && gemm->n <= INT_MAX &&
            gemm->k <= INT_MAX && gemm->batch <= INT_MAX &&
-           fits_pitch(nest->in[a][m], nest->in[a][k], gemm->m, gemm->k, &gemm->a_transposed, &gemm->a_pitch) &&
-           fits_pitch(nest->in[b][k], nest->in[b][n], gemm->k, gemm->n, &gemm->b_transposed, &gemm->b_pitch) &&
-           fits_pitch(nest->out[0][m], nest->out[0][n], gemm->m, gemm->n, &by_rows, &gemm->c_pitch) && !by_rows;
+           mf_gemm_pitch(nest->in[a][m], nest->in[a][k], gemm->m, gemm->k, &gemm->a_transposed, &gemm->a_pitch) &&
+           mf_gemm_pitch(nest->in[b][k], nest->in[b][n], gemm->k, gemm->n, &gemm->b_transposed, &gemm->b_pitch) &&
+           mf_gemm_pitch(nest->out[0][m], nest->out[0][n], gemm->m, gemm->n, &by_rows, &gemm->c_pitch) && !by_rows;
 }

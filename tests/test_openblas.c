@@ -6,7 +6,7 @@
 #include "check.h"
 #include "modefold.h"
 
-enum { MOST = 40, THREADS = 4, CALLS = 50 };
+enum { MOST = 40, THREADS = 8, CALLS = 50 };
 
 static double a64[3 * MOST * MOST], b64[3 * MOST * MOST], o64[3 * MOST * MOST];
 static float a32[3 * MOST * MOST], b32[3 * MOST * MOST], o32[3 * MOST * MOST];
@@ -122,19 +122,32 @@ static void test_refused(mf_device *device)
     mf_plan_destroy(plan);
 }
 
-/* Plans of different numbers of threads, executed at the same time, give what they give alone. */
+/* Plans of different numbers of threads, with and without copies, each executed by two callers at the same time, give
+ * what they give alone. */
 struct caller {
     mf_plan *plan;
+    int stride;
     float alone[MOST * MOST], out[MOST * MOST];
     int different;
 };
 
+static void tensors(const struct caller *c, float *out, int64_t strides[2], DLTensor in[2], DLTensor *to)
+{
+    static const int64_t square[] = {MOST, MOST};
+    strides[0] = MOST * c->stride;
+    strides[1] = c->stride;
+    in[0] = mf_tensor(a32, MF_F32, 2, square);
+    in[1] = mf_tensor(b32, MF_F32, 2, square);
+    in[0].strides = in[1].strides = strides;
+    *to = mf_tensor(out, MF_F32, 2, square);
+}
+
 static void *call(void *context)
 {
     struct caller *c = context;
-    const int64_t square[] = {MOST, MOST};
-    const DLTensor in[] = {mf_tensor(a32, MF_F32, 2, square), mf_tensor(b32, MF_F32, 2, square)};
-    DLTensor out = mf_tensor(c->out, MF_F32, 2, square);
+    int64_t strides[2];
+    DLTensor in[2], out;
+    tensors(c, c->out, strides, in, &out);
     for (int i = 0; i < CALLS; i++) {
         c->different += execute(c->plan, in, &out) != MF_OK;
         c->different += memcmp(c->out, c->alone, sizeof c->out) != 0;
@@ -146,22 +159,28 @@ static void test_callers(mf_device *device)
 {
     static struct caller caller[THREADS];
     pthread_t thread[THREADS];
-    const int64_t square[] = {MOST, MOST};
     fill();
     for (int t = 0; t < THREADS; t++) {
         const mf_options options = {.solver = "openblas", .threads = 1 + t % 2};
-        const DLTensor in[] = {mf_tensor(a32, MF_F32, 2, square), mf_tensor(b32, MF_F32, 2, square)};
-        DLTensor out = mf_tensor(caller[t].alone, MF_F32, 2, square);
-        CHECK(mf_plan_create(device, "ik,kj->ij", "sum(a*b)", in, &out, &options, &caller[t].plan) == MF_OK);
-        CHECK(execute(caller[t].plan, in, &out) == MF_OK);
+        struct caller *c = &caller[t];
+        int64_t strides[2];
+        DLTensor in[2], out;
+        c->stride = 1 + t / 2 % 2;
+        tensors(c, c->alone, strides, in, &out);
+        if (t < THREADS / 2)
+            CHECK(mf_plan_create(device, "ik,kj->ij", "sum(a*b)", in, &out, &options, &c->plan) == MF_OK);
+        else
+            c->plan = caller[t - THREADS / 2].plan;
+        CHECK(execute(c->plan, in, &out) == MF_OK);
     }
     for (int t = 0; t < THREADS; t++)
         CHECK(pthread_create(&thread[t], NULL, call, &caller[t]) == 0);
     for (int t = 0; t < THREADS; t++) {
         pthread_join(thread[t], NULL);
         CHECK(caller[t].different == 0);
-        mf_plan_destroy(caller[t].plan);
     }
+    for (int t = 0; t < THREADS / 2; t++)
+        mf_plan_destroy(caller[t].plan);
 }
 
 int main(void)

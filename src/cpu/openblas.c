@@ -1,14 +1,13 @@
-/* Solver "openblas": sum(a*b) of floats as a product of matrices by OpenBLAS, opened at run time, where loops and
- * strides are such a product's. Its order of adding is OpenBLAS's own, so it runs only when it is asked for by name.
+/* Solver "openblas": sum(a*b) of f32 or f64 as products of matrices by OpenBLAS, opened at run time, whatever the
+ * strides (strided_gemm.c). Its order of adding is OpenBLAS's own, so it runs only when it is asked for by name.
  *
  * How many threads OpenBLAS uses is one number for the whole process, and its blocks depend on it: executions that
  * want the same number run side by side, others wait. */
 #include <pthread.h>
 #include <stdio.h>
 
-#include "../gemm.h"
 #include "../gpu/runtime.h"
-#include "../plan.h"
+#include "strided_gemm.h"
 
 enum { BY_COLUMNS = 102, AS_IT_IS = 111, TRANSPOSED = 112 }; /* cblas.h */
 
@@ -32,10 +31,17 @@ static void load(void)
     mf_library_load("OpenBLAS, libopenblas.so.0,", files, symbols, &library, why, sizeof why);
 }
 
+/* Scratch memory waits here for the next execution, since the system clears what it gives, which takes as long as the
+ * copies. Executions at the same time have their own. */
+struct openblas_plan {
+    struct strided_gemm gemm;
+    _Atomic(char *) memory;
+};
+
 static int applicable(const struct mf_plan *plan)
 {
-    struct gemm gemm;
-    return mf_gemm_find(&plan->problem, &gemm) && gemm.in == gemm.out && (gemm.in == DT_f32 || gemm.in == DT_f64);
+    struct strided_gemm gemm;
+    return mf_strided_gemm_find(&plan->problem, &gemm);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -43,10 +49,11 @@ static mf_status make(struct mf_plan *plan)
     pthread_once(&once, load);
     if (*why)
         return mf_fail(MF_ERROR_DEVICE, "%s", why);
-    struct gemm *gemm = plan->data = mf_calloc(sizeof *gemm);
-    if (!gemm)
+    struct openblas_plan *data = plan->data = mf_calloc(sizeof *data);
+    if (!data)
         return MF_ERROR_MEMORY;
-    mf_gemm_find(&plan->problem, gemm);
+    atomic_init(&data->memory, NULL);
+    mf_strided_gemm_find(&plan->problem, &data->gemm);
     return MF_OK;
 }
 
@@ -65,35 +72,66 @@ static void enter(int threads)
     }
 }
 
+static void multiply(enum dtype type, const struct strided_block *x)
+{
+    const int a_form = x->transposed[STRIDED_A] ? TRANSPOSED : AS_IT_IS;
+    const int b_form = x->transposed[STRIDED_B] ? TRANSPOSED : AS_IT_IS;
+    const int *pitch = x->pitch;
+    if (type == DT_f32)
+        library.sgemm(BY_COLUMNS, a_form, b_form, x->m, x->n, x->k, 1, (const float *)(const void *)x->a,
+                      pitch[STRIDED_A], (const float *)(const void *)x->b, pitch[STRIDED_B], (float)x->accumulate,
+                      (float *)(void *)x->c, pitch[STRIDED_C]);
+    else
+        library.dgemm(BY_COLUMNS, a_form, b_form, x->m, x->n, x->k, 1, (const double *)(const void *)x->a,
+                      pitch[STRIDED_A], (const double *)(const void *)x->b, pitch[STRIDED_B], x->accumulate,
+                      (double *)(void *)x->c, pitch[STRIDED_C]);
+}
+
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
-    const struct gemm *g = plan->data;
-    const int m = (int)g->m, n = (int)g->n, k = (int)g->k;
-    const int a_form = g->a_transposed ? TRANSPOSED : AS_IT_IS, b_form = g->b_transposed ? TRANSPOSED : AS_IT_IS;
-    const int a_pitch = (int)g->a_pitch, b_pitch = (int)g->b_pitch, c_pitch = (int)g->c_pitch;
+    struct openblas_plan *data = plan->data;
+    char *memory = atomic_exchange(&data->memory, NULL), *none = NULL;
+    if (data->gemm.bytes && !memory && !(memory = mf_alloc_aligned(data->gemm.bytes)))
+        return MF_ERROR_MEMORY;
     enter(plan->threads);
-    for (int64_t i = 0; i < g->batch; i++) {
-        const int64_t a = i * g->a_step, b = i * g->b_step, c = i * g->c_step;
-        const void *const x = pointers->in[g->a], *const y = pointers->in[g->b];
-        void *const z = pointers->out[0];
-        if (g->in == DT_f32)
-            library.sgemm(BY_COLUMNS, a_form, b_form, m, n, k, 1, (const float *)x + a, a_pitch, (const float *)y + b,
-                          b_pitch, 0, (float *)z + c, c_pitch);
-        else
-            library.dgemm(BY_COLUMNS, a_form, b_form, m, n, k, 1, (const double *)x + a, a_pitch, (const double *)y + b,
-                          b_pitch, 0, (double *)z + c, c_pitch);
-    }
+    mf_strided_gemm_run(plan, &data->gemm, pointers, memory, multiply);
     pthread_rwlock_unlock(&lock);
+    if (!atomic_compare_exchange_strong(&data->memory, &none, memory))
+        mf_free(memory);
     return MF_OK;
 }
 
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
-    const struct gemm *g = plan->data;
-    snprintf(text, size, "%lld product%s of %lld x %lld and %lld x %lld", (long long)g->batch, g->batch == 1 ? "" : "s",
-             (long long)g->m, (long long)g->k, (long long)g->k, (long long)g->n);
+    const struct strided_gemm *g = &((const struct openblas_plan *)plan->data)->gemm;
+    static const char *const blocks[] = {"",
+                                         "; copied: a",
+                                         "; copied: b",
+                                         "; copied: a, b",
+                                         "; copied: c",
+                                         "; copied: a, c",
+                                         "; copied: b, c",
+                                         "; copied: a, b, c"};
+    int copied = 0;
+    for (int i = 0; i < STRIDED_MATRICES; i++)
+        copied |= g->matrix[i].packed << i;
+    const int used = snprintf(text, size, "%lld product%s of %lld x %lld and %lld x %lld%s", (long long)g->batch,
+                              g->batch == 1 ? "" : "s", (long long)g->m, (long long)g->k, (long long)g->k,
+                              (long long)g->n, blocks[copied]);
+    if (copied && used >= 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", in blocks of %lld x %lld and %lld x %lld, %lld at once",
+                 (long long)g->rows, (long long)g->terms, (long long)g->terms, (long long)g->columns,
+                 (long long)g->together);
+}
+
+static void forget(struct mf_plan *plan)
+{
+    struct openblas_plan *data = plan->data;
+    if (data)
+        mf_free(atomic_load(&data->memory));
 }
 
 const struct solver mf_solver_openblas = {
-    "openblas", "sum(a*b) of floats by OpenBLAS, in its own order", applicable, make, execute, print, NULL,
+    "openblas", "sum(a*b) of f32 or f64, any strides, by OpenBLAS, in its own order", applicable, make, execute, print,
+    forget,
 };
