@@ -427,7 +427,7 @@ static void test_gpu(void)
     expect("run 'ij->' 'sum(a)' there.npy", "42.\n");
     expect_json("run --device opencl:0 'ij->i' 'sum(a)' x.npy --json", "\"device\": \"opencl:0: ");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver outer", 1,
-                 "there is no solver \"outer\"; there are map ordered contract contract-arg contract-several slanted");
+                 "there is no solver \"outer\"; there are map ordered contract-near contract contract-arg");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver map", 1, "solver map does not apply");
     expect_error("run --device opencl:0 'ij->j' 'mean(a)' empty.npy", 1, "mean of no elements");
     expect_error("run --device opencl:200 'ij->j' 'mean(a)' x.npy", 1, "there is no OpenCL device 200");
