@@ -5,8 +5,9 @@
 
 Layouts: a batch mode of 4 whose elements are neighbours in one operand or in both, and operands of which every second
 column is taken. A BLAS cannot read these (but for kbi, whose matrices lie in it row after row): NumPy copies them
-(ascontiguousarray) and multiplies the copies; a large array is given back first, after which glibc keeps the memory of
-these copies, which is NumPy's best case. Against that: the solver that modefold chooses, with the contract's bits,
+(ascontiguousarray), multiplies the copies, and copies the products to where they belong if these are neighbours of each
+other too; a large array is given back first, after which glibc keeps the memory of these copies, which is NumPy's best
+case. Against that: the solver that modefold chooses, with the contract's bits,
 and solver openblas. All read the same arrays in one process (the library beside the command's folder, through ctypes),
 in turns of three runs each, so that other work on the machine and the caches are the same for all; medians, and the
 least times, which other work spoils less. Results are compared. Needs a NumPy that is built with OpenBLAS.
@@ -92,23 +93,26 @@ def strides(args, sizes):
             memory = [array(shape, lambda size: rng.standard_normal(size, dtype="f4")) for shape in shapes]
             memory = [x[:, ::2] if "m" in shape else x for x, shape in zip(memory, shapes)]
             views = [x.transpose(turn) for x, turn in zip(memory, turns)]
-            outs = [array(out_shape, lambda size: numpy.empty(size, dtype="f4")) for _ in "ab"]
             only = modes.split(", every")[0]
+            outs = [array(out_shape, lambda size: numpy.empty(size, dtype="f4")) for _ in "abc"]
+            turned = [out.transpose(2, 0, 1) if only.endswith("b") else out for out in outs]
             copies = []
 
             def copy_and_multiply():
                 start = time.perf_counter()
                 operands = [numpy.ascontiguousarray(view) for view in views]
                 copies.append(time.perf_counter() - start)
-                return numpy.matmul(*operands)
+                if only.endswith("b"):
+                    numpy.copyto(turned[2], numpy.matmul(*operands))
+                else:
+                    numpy.matmul(*operands, out=outs[2])
 
             runs = [library.plan(only, memory + [outs[0]], None, args.threads),
                     library.plan(only, memory + [outs[1]], b"openblas", args.threads), copy_and_multiply]
-            product = copy_and_multiply()
+            copy_and_multiply()
             for run, out in zip(runs, outs):
                 run()
-                turned = out.transpose(2, 0, 1) if only.endswith("b") else out
-                assert numpy.allclose(turned, product, rtol=0, atol=1e-3 * n ** 0.5), only
+                assert numpy.allclose(out, outs[2], rtol=0, atol=1e-3 * n ** 0.5), only
             times = [[], [], []]
             for _ in range(args.rounds):
                 for run, list_of in zip(runs, times):

@@ -223,7 +223,7 @@ static int64_t count_wrong_rows(const int64_t size[4], const float *a, const str
 
 static void test_blocks(mf_device *device)
 {
-    enum { B = 3, M = 1100, N = 1060, K = 700 };
+    enum { B = 3, M = 2100, N = 2080, K = 700 };
     static const struct matrices cases[][3] = {
         {{1, K * B, B}, {1, B, K * B}, {1, N * B, B}},                 /* ikb,jkb->ijb */
         {{1, K * B, B}, {K * N, N, 1}, {M * N, N, 1}},                 /* ikb,bkj->bij */

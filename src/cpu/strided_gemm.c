@@ -1,12 +1,12 @@
 /* Products of strided matrices by a BLAS. Matrices that it can read or write stay where they are. Of the others blocks
- * are copied and multiplied: of a 1024 rows, of b 1024 columns, both of 320 terms, or 512 where that are all, which a
- * BLAS multiplies as fast as whole matrices. Where c is copied, the sums of 1024 x 512 outputs wait there for all of
+ * are copied and multiplied: of a 2048 rows, of b 2048 columns, both of 320 terms, or 512 where that are all, which a
+ * BLAS multiplies as fast as whole matrices. Where c is copied, the sums of 1024 x 1024 outputs wait there for all of
  * their terms. Where matrices of the batch are neighbours in memory, up to four are copied together, so that a cache
  * line is read once for them.
  *
- * Cost: beside the product, b is read once (M / 1024 times where c is copied), a N / 1024 times (N / 512). With R
- * elements copied and F terms multiplied a nanosecond, that takes F / R (1 / M + 1 / 1024) of the product's time.
- * Scratch memory: up to 8 MB. */
+ * Cost: beside the product, b is read once (M / 1024 times where c is copied), a N / 2048 times (N / 1024). With R
+ * elements copied and F terms multiplied a nanosecond, that takes F / R (1 / M + 1 / 2048) of the product's time.
+ * Scratch memory: up to 8 MB, 26 MB where c is copied. */
 #include "strided_gemm.h"
 
 #include "../gemm.h"
@@ -14,20 +14,22 @@
 
 enum {
     WHOLE = 1 << 30,       /* no block: a BLAS counts in int */
-    ROWS = 1024,           /* of a block, or columns: memory is read fastest in long runs */
-    SUM_COLUMNS = 512,     /* where c is copied */
+    ROWS = 2048,           /* of a block, or columns: memory is read fastest in long runs */
+    SUM_ROWS = 1024,       /* where c is copied, */
+    SUM_COLUMNS = 1024,    /* there too */
     TERM_BYTES = 1280,     /* of a row's terms in a block, */
     ALL_TERM_BYTES = 2048, /* where these are all, and c is not copied */
     ROW_BYTES = 4096,      /* of rows that are copied together, */
     LONE_ROW_BYTES = 8192, /* where one operand is */
     TOGETHER_BYTES = 16,   /* neighbours that are copied together, */
-    SUM_BYTES = 4 << 20,   /* where c is copied as far as so much of it goes */
+    SUM_BYTES = 16 << 20,  /* where c is copied as far as so much of it goes */
     LINE_BYTES = 64,
-    UNIT = 16,        /* blocks' sizes are multiples */
-    STRIP = 256,      /* elements that are copied for one matrix after the other */
-    TASK_RUNS = 64,   /* runs that a thread copies */
-    AHEAD = 2,        /* runs from the one that is copied to the one that is fetched: */
-    LINES_AHEAD = 16, /* so much of it that the processor knows how it goes on */
+    UNIT = 16,         /* blocks' sizes are multiples */
+    APART = 17 * UNIT, /* elements between blocks: copied side by side, they are not to meet in a cache's sets */
+    STRIP = 256,       /* elements that are copied for one matrix after the other */
+    TASK_RUNS = 64,    /* runs that a thread copies */
+    AHEAD = 2,         /* runs from the one that is copied to the one that is fetched: */
+    LINES_AHEAD = 16,  /* so much of it that the processor knows how it goes on */
 };
 
 static int64_t least(int64_t x, int64_t y)
@@ -87,7 +89,7 @@ static void find_together(struct strided_gemm *g, const struct nest *nest, struc
     const int loop = batch->loop[found];
     int64_t most = TOGETHER_BYTES / item;
     if (g->matrix[STRIDED_C].packed)
-        most = least(most, SUM_BYTES / item / (least(g->m, ROWS) * least(g->n, SUM_COLUMNS)));
+        most = least(most, SUM_BYTES / item / (least(g->m, SUM_ROWS) * least(g->n, SUM_COLUMNS)));
     batch->loop[found] = batch->loop[batch->count - 1];
     batch->loop[batch->count - 1] = loop;
     const int64_t groups = (nest->size[loop] + most - 1) / most;
@@ -108,7 +110,7 @@ static void plan_blocks(struct strided_gemm *g)
     const int64_t row = !c && g->k * item <= ALL_TERM_BYTES ? ALL_TERM_BYTES : TERM_BYTES;
     const int64_t together = ((a && b) || c ? ROW_BYTES : LONE_ROW_BYTES) / g->together;
     g->terms = even(g->k, a || b ? least(row, together) / item : WHOLE);
-    g->rows = even(g->m, a || c ? ROWS : WHOLE);
+    g->rows = even(g->m, c ? SUM_ROWS : a ? ROWS : WHOLE);
     g->columns = even(g->n, c ? SUM_COLUMNS : b ? ROWS : WHOLE);
     g->lines = b && !c ? even(g->m, WHOLE) : g->rows;
     const int64_t size[STRIDED_MATRICES][2] = {{g->rows, g->terms}, {g->terms, g->columns}, {g->rows, g->columns}};
@@ -117,7 +119,7 @@ static void plan_blocks(struct strided_gemm *g)
         if (!matrix->packed)
             continue;
         matrix->pitch = size[i][matrix->transposed] + UNIT; /* no power of two */
-        matrix->elements = matrix->pitch * size[i][!matrix->transposed];
+        matrix->elements = matrix->pitch * size[i][!matrix->transposed] + APART;
         matrix->at = g->bytes;
         g->bytes += (size_t)(g->together * matrix->elements * item);
     }
