@@ -72,7 +72,34 @@ int mf_contraction_fits(const struct mf_plan *plan, int r, struct product_form *
 
 /* ---- planning ---- */
 
-/* Blocks of about equal size, of whole panels; more of them while there are too few tasks for the threads. */
+/* What the thread with the most to do has, in panels, where tasks of so many, `others` of them beside each other, go to
+ * whoever is free; a task's other panels are packed for it, which takes as long as a fifth of a panel's work. */
+static double share_of(int64_t panels, int64_t own, int64_t others, int threads)
+{
+    const int64_t whole = panels / own * others, rest = panels % own, left = whole % threads;
+    const int64_t idle = threads - left, rests = rest ? others : 0, last = (rests + idle - 1) / idle * rest;
+    const int64_t most = whole / threads * own + (left && own > last ? own : last);
+    return (double)most * (1 + 0.2 / (double)own);
+}
+
+/* Of a factor's panels, so many a block that the threads are done soonest: in at most TASKS_A_THREAD tasks each, or
+ * as many as there have to be. */
+static int64_t choose_own(int64_t panels, int64_t least_blocks, int64_t others, int threads)
+{
+    int64_t best = (panels + least_blocks - 1) / least_blocks;
+    double shortest = share_of(panels, best, others, threads);
+    for (int64_t own = best - 1; own > 0 && (panels + own - 1) / own * others <= (int64_t)TASKS_A_THREAD * threads;
+         own--) {
+        const double share = share_of(panels, own, others, threads);
+        if (share < shortest) {
+            shortest = share;
+            best = own;
+        }
+    }
+    return best;
+}
+
+/* Blocks of whole panels; more of them while there are too few tasks for the threads: of rows, then of columns too. */
 static void plan_blocks(const struct mf_plan *plan, struct contraction *c)
 {
     const int64_t most[FACTORS] = {BLOCK_ROWS, BLOCK_COLUMN_BYTES / c->size};
@@ -83,14 +110,15 @@ static void plan_blocks(const struct mf_plan *plan, struct contraction *c)
     }
     for (int f = 0; f < FACTORS; f++) {
         const struct factor *factor = &c->factor[f];
-        int64_t panels = (factor->total + factor->width - 1) / factor->width;
-        for (; plan->threads > 1 && c->tasks < (int64_t)TASKS_A_THREAD * plan->threads && c->blocks[f] * 2 <= panels;
-             c->tasks *= 2)
-            c->blocks[f] *= 2;
-        c->block[f] = round_up((factor->total + c->blocks[f] - 1) / c->blocks[f], factor->width);
+        const int64_t panels = (factor->total + factor->width - 1) / factor->width;
+        const int64_t blocks = c->blocks[f];
+        if (plan->threads > 1 && c->tasks < (int64_t)TASKS_A_THREAD * plan->threads)
+            c->block[f] = choose_own(panels, blocks, c->tasks / blocks, plan->threads) * factor->width;
+        else
+            c->block[f] = round_up((factor->total + blocks - 1) / blocks, factor->width);
         c->blocks[f] = (factor->total + c->block[f] - 1) / c->block[f];
+        c->tasks = c->tasks / blocks * c->blocks[f];
     }
-    c->tasks = c->batch * c->blocks[ROW_FACTOR] * c->blocks[COLUMN_FACTOR];
 }
 
 static size_t lines(int64_t bytes)
