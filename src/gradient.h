@@ -158,8 +158,8 @@ int mf_gradient_is_negative(const struct gradient *data, int f);
 
 /* ---- gradient_halves.c ---- */
 
-/* The modes of a product: of all, own ones, the one that is summed, and one that none has. Batch may be 0: none. Returns
- * 0 where there are several of a kind, or one of all but batch is not there. */
+/* The modes of a product: of all, own ones, the one that is summed, and one that none has. Batch may be 0: none.
+ * Returns 0 where there are several of a kind, or one of all but batch is not there. */
 struct gradient_letters {
     char batch, own[FACTORS_MOST], summed, third;
 };

@@ -1,6 +1,6 @@
 /* Solver "contract-near" of a GPU: contractions of few terms, in any order, without tiles (kernels/contract_near.cl).
- * Solver "log-exact" takes it too. By name, "contract-near:form:ROWS:WARPS:TERMS" says how many outputs a thread has, how
- * many warps share the terms, and how many of these are read at once; 0 is the solver's own choice. */
+ * Solver "log-exact" takes it too. By name, "contract-near:form:ROWS:WARPS:TERMS" says how many outputs a thread has,
+ * how many warps share the terms, and how many of these are read at once; 0 is the solver's own choice. */
 #include <stdio.h>
 
 #include "solve_contract.h"
