@@ -3,8 +3,8 @@
  * asked for by name.
  *
  * log-exact is kernels/contract_near.cl where terms are few (not as "log-exact:tiles"), contract.cl, or
- * contract_copied.cl for floats as they are: in every tile the greatest term so far (or one that is not much less), then
- * one exponential a term. log-two-pass finds the greatest of all terms first, by contract.cl. The others have three
+ * contract_copied.cl for floats as they are: in every tile the greatest term so far (or one not much less), then one
+ * exponential a term. log-two-pass finds the greatest of all terms first, by contract.cl. The others have three
  * stages: log_pack.cl makes matrices of exponentials in the workspace, log_product.cl multiplies them (of large ones it
  * takes the products that cuBLAS has made, where there is one), and log-exact computes those blocks of outputs again
  * that log_product.cl refused. */
