@@ -157,6 +157,53 @@ static void run_one(mf_device *device, int number)
     }
 }
 
+/* Both gradients of 4 x 4 outputs over 2 terms, where all a and all outputs have one value, all b and d another. */
+static void run_even(mf_device *device, float a, float b, float out, double expected)
+{
+    enum { M = 4, K = 2 };
+    const int64_t as[] = {M, K}, bs[] = {K, M}, os[] = {M, M};
+    const float value[TENSORS] = {a, b, out, 1, 0, 0};
+    const int64_t *const shape[TENSORS] = {as, bs, os, os, as, bs};
+    DLTensor tensor[TENSORS];
+    void *memory[TENSORS];
+    float held[M * M];
+    mf_plan *plan = NULL;
+    for (int t = 0; t < TENSORS; t++) {
+        const int64_t bytes = shape[t][0] * shape[t][1] * 4;
+        for (int e = 0; e < M * M; e++)
+            held[e] = value[t];
+        tensor[t] = mf_tensor(NULL, MF_F32, 2, shape[t]);
+        tensor[t].device.device_type = (DLDeviceType)mf_device_kind(device);
+        CHECK(mf_memory_create(device, bytes, &memory[t]) == MF_OK &&
+              mf_memory_write(device, memory[t], 0, held, bytes) == MF_OK);
+    }
+    CHECK(mf_plan_gradient(device, "ik,kj->ij", "logsumexp(a+b)", tensor, &tensor[2], &tensor[3], tensor + 4, NULL,
+                           &plan) == MF_OK &&
+          mf_plan_execute(plan, (const void *const *)memory, memory + 4, NULL) == MF_OK);
+    mf_plan_destroy(plan);
+    for (int g = 4; g < TENSORS; g++) {
+        CHECK(mf_memory_read(device, memory[g], 0, held, sizeof(float) * M * K) == MF_OK);
+        for (int e = 0; e < M * K; e++)
+            CHECK_MSG(fabs((double)held[e] - expected) <= 1e-5 * expected, "a %g, b %g, out %g: %g instead of %g",
+                      (double)a, (double)b, (double)out, (double)held[e], expected);
+    }
+    for (int t = 0; t < TENSORS; t++)
+        mf_memory_destroy(device, memory[t]);
+}
+
+/* Values that are far from 0, as rows that a mask takes out have. */
+static void test_large(mf_device *device)
+{
+    static const float values[] = {-1e4F, -1e5F + 0.5F, -1e9F, 1e9F, -1e38F, -3.4028235e38F, 3e38F};
+    for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+        run_even(device, values[v], 0, values[v], 4);
+        run_even(device, 0, values[v], values[v], 4);
+    }
+    run_even(device, 3e38F, -3e38F, 0.69314718F, 2);
+    run_even(device, -INFINITY, 1, -INFINITY, 0);
+    run_even(device, INFINITY, 1, -INFINITY, 0); /* no such output, but nothing comes of it */
+}
+
 int main(int argc, char **argv)
 {
     mf_device *device;
@@ -167,6 +214,7 @@ int main(int argc, char **argv)
     }
     for (int number = 0; number < PROBLEMS; number++)
         run_one(device, number);
+    test_large(device);
     mf_device_close(device);
     return check_done("test_gpu_gradient_near");
 }

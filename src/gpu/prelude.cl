@@ -54,7 +54,6 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define fabsf fabs
 
 /* e^x, x <= 0, of solvers that are asked for by name. */
-#define POWER_OF_TWO_f32(x) exp2(x)
 #define EXP_BELOW_f32(x) exp2((x) * 1.44269504f)
 #define EXP_BELOW_f64(x) exp_of_logarithm(x)
 #define SCALED_f32(x) ((x) * 1.44269504f)

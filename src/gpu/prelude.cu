@@ -126,7 +126,6 @@ static inline float fold_max_f32(float x, float y)
 
 /* e^x, x <= 0, of solvers that are asked for by name: 2^(x log2 e), the power at most 2^-22 off, relatively; subnormal
  * results are 0. */
-#define POWER_OF_TWO_f32(x) power_of_two(x)
 #define EXP_BELOW_f32(x) power_of_two((x) * 1.44269504f)
 #define EXP_BELOW_f64(x) exp_of_logarithm(x)
 #define SCALED_f32(x) ((x) * 1.44269504f)

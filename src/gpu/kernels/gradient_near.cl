@@ -22,15 +22,16 @@ struct near {
     int64_t a, b, out, d, da, db; /* where they begin, in elements */
 };
 
-/* What a thread reads along q. scaled: its own u, and v's factor, in powers of two (log2 e). */
+/* What a thread reads along q, its own u, and v's sign. */
 struct near_thread {
     GLOBAL const float *v[OWN], *out, *d;
-    float scaled[OWN], scale;
+    float u[OWN], sign;
     int v_q, out_q, d_q, q_size; /* sizes are at most 2^10, strides 2^20 */
 };
 
 /* Adds the terms first, first + step, ..., `held` at once (of k and q that there are not, others' again, which count for
- * nothing). An output of -inf has no gradient. Terms' arguments are rounded at the size of u, v and out. */
+ * nothing). An output of -inf has no gradient. u + v - out comes before it is made a power of two: where both are large
+ * and near each other nothing else is exact. */
 static inline void add_terms(struct near_thread t, int first, int step, int held, float sum[OWN])
 {
     NO_UNROLL
@@ -48,11 +49,12 @@ static inline void add_terms(struct near_thread t, int first, int step, int held
         LOADED();
         UNROLL
         for (int h = 0; h < BOUND(held, HELD); h++) {
-            const int nothing = out[h] < -3.40282347e38f || from + h * step >= t.q_size;
-            const float given = nothing ? 0 : d[h], less = nothing ? 3.40282347e38f : SCALED_f32(out[h]);
+            const int counts = out[h] >= -3.40282347e38f || out[h] != out[h];
             UNROLL
-            for (int r = 0; r < OWN; r++)
-                sum[r] = fmaf(given, POWER_OF_TWO_f32(fmaf(v[h][r], t.scale, t.scaled[r] - less)), sum[r]);
+            for (int r = 0; r < OWN; r++) {
+                const float p = EXP_BELOW_f32(fmaf(v[h][r], t.sign, t.u[r]) - out[h]);
+                sum[r] = counts && from + h * step < t.q_size ? fmaf(d[h], p, sum[r]) : sum[r];
+            }
         }
     }
 }
@@ -83,7 +85,7 @@ KERNEL void modefold(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const 
     t.out_q = SIDE(out_q);
     t.d_q = SIDE(d_q);
     t.q_size = SIDE(q_size);
-    t.scale = SCALED_f32(s ? 1 : SIGN);
+    t.sign = s ? 1 : SIGN;
     GLOBAL const float *const u = (s ? b + S.b : a + S.a) + (int64_t)batch * SIDE(u_b) + own * SIDE(u_p);
     GLOBAL float *const g = (s ? db + S.db : da + S.da) + (int64_t)batch * SIDE(g_b) + own * SIDE(g_p);
     float sum[OWN];
@@ -91,7 +93,7 @@ KERNEL void modefold(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const 
     for (int r = 0; r < OWN; r++) {
         sum[r] = 0;
         t.v[r] = v + (k + r < k_size ? k + r : k) * v_k;
-        t.scaled[r] = SCALED_f32(sign * u[(k + r < k_size ? k + r : k) * u_k]);
+        t.u[r] = sign * u[(k + r < k_size ? k + r : k) * u_k];
     }
     if (across) {
         add_terms(t, warp, WARPS, HELD_ACROSS, sum);
