@@ -82,7 +82,7 @@ print("\nThe ways to compute it, once each, beside the floor of their own minute
 print("| way | Conv2D summed, ms | the other steps | a run | floor ms | run / floor |\n|---|---|---|---|---|---|")
 ways = [("simd", best[3], best[0], best[1])]
 for backend, what, count in (("direct", "simd without Winograd", runs), ("unfused", "simd, unfused", runs),
-                             ("openblas", "openblas: a product a layer", 7), ("scalar", "scalar: plain loops", 3)):
+                             ("openblas", "openblas: products of 32 filters", 7), ("scalar", "scalar: plain loops", 3)):
     run, floor, table = ours(backend, count)
     ways.append((what, table, run, floor))
 for what, table, run, floor in ways:
