@@ -73,7 +73,7 @@ int mf_contraction_fits(const struct mf_plan *plan, int r, struct product_form *
 /* ---- planning ---- */
 
 /* What the thread with the most to do has, in panels, where tasks of so many, `others` of them beside each other, go to
- * whoever is free; a task's other panels are packed for it, which takes as long as a fifth of a panel's work. */
+ * whoever is free; the other factor's panels are packed for each task, which counts as a fifth of a panel. */
 static double share_of(int64_t panels, int64_t own, int64_t others, int threads)
 {
     const int64_t whole = panels / own * others, rest = panels % own, left = whole % threads;

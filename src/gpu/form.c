@@ -196,3 +196,11 @@ int mf_gpu_finish_varies(const struct problem *problem, int loop)
             return 1;
     return 0;
 }
+
+int mf_gpu_has_few_terms(const struct mf_device *device, int64_t outputs, int64_t terms_of_one)
+{
+    enum { FEW_TERMS = 1 << 17 };
+    int64_t terms;
+    return mf_mul(outputs, terms_of_one, &terms) &&
+           terms <= (int64_t)FEW_TERMS * MF_GPU_LIMITS(device->gpu)->multiprocessors;
+}

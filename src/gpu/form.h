@@ -66,6 +66,9 @@ int mf_gpu_window_pays(const struct mf_plan *plan);
  * loops down and across; now as it is. */
 void mf_gpu_pool_output(struct mf_plan *plan, int down, int across);
 
+/* Whether a fold's terms are few: at most 2^17 for each multiprocessor. */
+int mf_gpu_has_few_terms(const struct mf_device *device, int64_t outputs, int64_t terms_of_one);
+
 /* Whether an operand of the finish part differs along a kept loop. */
 int mf_gpu_finish_varies(const struct problem *problem, int loop);
 

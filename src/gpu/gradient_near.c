@@ -1,5 +1,5 @@
 /* Both gradients of a logsumexp over few terms as one kernel, kernels/gradient_near.cl: one exp a term, in an order of
- * its own. Folds of their own would take two launches, and products of matrices a dozen. */
+ * its own. Folds of their own would take a launch each, and products of matrices several. */
 #include <stdio.h>
 
 #include "../gradient.h"
@@ -13,8 +13,7 @@ enum {
     MOST_OWN = 8,
     OWN_GRADIENTS = 1024, /* times the square of OWN: as many there are to be */
     MOST_STRIDE = 1 << 20,
-    MOST_SUMMED = 1024,  /* terms of a gradient: the sum has no tree */
-    FEW_TERMS = 1 << 17, /* of a multiprocessor */
+    MOST_SUMMED = 1024, /* terms of a gradient: the sum has no tree */
     SIDES = 2
 };
 
@@ -77,14 +76,13 @@ int mf_gpu_gradient_near_pays(const struct gradient_maker *maker)
     const struct gradient *data = maker->data;
     const struct mf_device *device = maker->plan->device;
     struct gradient_letters l;
-    int64_t terms;
     return device->api && !maker->exact && !maker->products && data->argument.count == FACTORS_MOST &&
            data->input_count == FACTORS_MOST && (data->argument.op == OP_add || data->argument.op == OP_sub) &&
            !(maker->options.flags & (MF_ORDER_CONTRACT | MF_ORDER_AS_WRITTEN)) && mf_gradient_find_letters(maker, &l) &&
            mf_gradient_size_of(maker, l.own[0]) <= MOST_SUMMED && mf_gradient_size_of(maker, l.own[1]) <= MOST_SUMMED &&
            mf_gradient_size_of(maker, l.summed) <= MOST_SUMMED && are_floats(maker) && are_near(maker, &l) &&
-           maker->kept_total && maker->reduced_total && mf_mul(maker->kept_total, maker->reduced_total, &terms) &&
-           terms <= (int64_t)FEW_TERMS * MF_GPU_LIMITS(device->gpu)->multiprocessors;
+           maker->kept_total && maker->reduced_total &&
+           mf_gpu_has_few_terms(device, maker->kept_total, maker->reduced_total);
 }
 
 /* ---- plans ---- */

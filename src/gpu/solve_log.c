@@ -15,7 +15,7 @@
 #include "solve_contract.h"
 #include "texts.h"
 
-enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = PACK_THREADS, FEW_TERMS = 1 << 17 /* of a multiprocessor */ };
+enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = PACK_THREADS };
 
 /* Terms of great products of float32 in one call of cuBLAS: tensor cores cut sums off, calls' sums are rounded. */
 enum { AT_ONCE = 1024 };
@@ -387,12 +387,8 @@ static mf_status make_product(struct mf_plan *plan, int certified)
 /* Few terms take less time exactly than three launches do. */
 static mf_status make_certified(struct mf_plan *plan)
 {
-    const struct problem *problem = &plan->problem;
-    const int64_t few = (int64_t)FEW_TERMS * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
-    int64_t terms;
-    if (mf_mul(problem->kept_total, problem->reduced_total, &terms) && terms <= few)
-        return make_exact(plan);
-    return make_product(plan, 1);
+    const int few = mf_gpu_has_few_terms(plan->device, plan->problem.kept_total, plan->problem.reduced_total);
+    return few ? make_exact(plan) : make_product(plan, 1);
 }
 
 static mf_status make_fast(struct mf_plan *plan)

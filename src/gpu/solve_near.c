@@ -12,10 +12,9 @@ enum {
     MOST_ROWS = 4,
     MOST_ASKED = 32,
     LEAST_OUTPUTS = 24,
-    MOST_OUTPUTS = 512,  /* of a multiprocessor: tiles read less */
-    MOST_TERMS = 1024,   /* of an output: a few warps take them one after the other */
-    FEW_TERMS = 1 << 17, /* of a multiprocessor */
-    BUSY = 1024          /* threads of a multiprocessor */
+    MOST_OUTPUTS = 512, /* of a multiprocessor: tiles read less */
+    MOST_TERMS = 1024,  /* of an output: a few warps take them one after the other */
+    BUSY = 1024         /* threads of a multiprocessor */
 };
 
 /* Outputs of a thread, warps of a block, terms at once. */
@@ -34,11 +33,10 @@ static int fits(const struct problem *problem, const struct gpu_contraction *c)
 int mf_gpu_near_pays(const struct mf_plan *plan, const struct gpu_contraction *c)
 {
     const struct problem *problem = &plan->problem;
-    int64_t terms;
-    const int64_t multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
     return fits(problem, c) && problem->kept_total >= LEAST_OUTPUTS &&
-           problem->kept_total <= MOST_OUTPUTS * multiprocessors && problem->reduced_total <= MOST_TERMS &&
-           mf_mul(problem->kept_total, problem->reduced_total, &terms) && terms <= FEW_TERMS * multiprocessors;
+           problem->kept_total <= (int64_t)MOST_OUTPUTS * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors &&
+           problem->reduced_total <= MOST_TERMS &&
+           mf_gpu_has_few_terms(plan->device, problem->kept_total, problem->reduced_total);
 }
 
 static int applicable(const struct mf_plan *plan)

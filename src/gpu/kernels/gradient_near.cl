@@ -69,7 +69,8 @@ KERNEL void modefold(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const 
 #define SIDE(field) (s ? S.side[1].field : S.side[0].field)
     const uint32_t block = (uint32_t)(s ? BLOCK - S.side[0].blocks : BLOCK), groups = (uint32_t)SIDE(groups),
                    chunks = (uint32_t)SIDE(chunks), most = (uint32_t)SIDE(batch) * chunks * groups - 1;
-    const int across = SIDE(across), p_size = SIDE(p_size), k_size = SIDE(k_size), g_k = SIDE(g_k), u_k = SIDE(u_k), v_k = SIDE(v_k);
+    const int across = SIDE(across), p_size = SIDE(p_size), k_size = SIDE(k_size);
+    const int g_k = SIDE(g_k), u_k = SIDE(u_k), v_k = SIDE(v_k);
     const float sign = s ? SIGN : 1;
     /* (batch, group, p or chunk of them): of a block or a warp; warps beside each other read the same v */
     const uint32_t mine = across ? block : block * WARPS + warp, here = mine < most ? mine : most;
