@@ -7,6 +7,8 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+v"(v))
+#define vkeep4(a, b, c, d) __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
+#define vapart(p) __asm__("" : "+r"(p))
 
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
 {
