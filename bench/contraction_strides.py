@@ -8,7 +8,7 @@ column is taken. A BLAS cannot read these (but for kbi, whose matrices lie in it
 (ascontiguousarray), multiplies the copies, and copies the products to where they belong if these are neighbours of each
 other too; a large array is given back first, after which glibc keeps the memory of these copies, which is NumPy's best
 case. Against that: the solver that modefold chooses, with the contract's bits,
-and solver openblas. All read the same arrays in one process (the library beside the command's folder, through ctypes),
+and solvers openblas and fused. Plain matrices, which nobody copies, are there too. All read the same arrays in one process (the library beside the command's folder, through ctypes),
 in turns of three runs each, so that other work on the machine and the caches are the same for all; medians, and the
 least times, which other work spoils less. Results are compared. Needs a NumPy that is built with OpenBLAS.
 """
@@ -31,6 +31,7 @@ LAYOUTS = [
     ("ikb,bkj->bij", ("nn4", "4nn"), ((2, 0, 1), (0, 1, 2)), "4nn"),
     ("kbi,bkj->bij", ("n4n", "4nn"), ((1, 2, 0), (0, 1, 2)), "4nn"),
     ("ik,kj->ij, every second column", ("nm", "nm"), ((0, 1), (0, 1)), "nn"),
+    ("ik,kj->ij", ("nn", "nn"), ((0, 1), (0, 1)), "nn"),
 ]
 SCALED = ["sum(a*b)", "max(a+b)", "logsumexp(a+b)"]
 
@@ -83,8 +84,8 @@ def strides(args, sizes):
     library = Library(args.command)
     numpy.ones(7 << 20, dtype="f4")
     print(f"Threads: {args.threads}. Times in ms, least times behind the slash.\n\n"
-          "| modes | n | modefold | openblas | copies + product | the copies | theirs / modefold | theirs / openblas |\n"
-          "|---|---:|---:|---:|---:|---:|---:|---:|")
+          "| modes | n | modefold | openblas | fused | copies + product | the copies | theirs / modefold | "
+          "theirs / openblas | theirs / fused |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for modes, shapes, turns, out_shape in LAYOUTS:
         for n in sizes:
             def array(shape, make):
@@ -94,7 +95,7 @@ def strides(args, sizes):
             memory = [x[:, ::2] if "m" in shape else x for x, shape in zip(memory, shapes)]
             views = [x.transpose(turn) for x, turn in zip(memory, turns)]
             only = modes.split(", every")[0]
-            outs = [array(out_shape, lambda size: numpy.empty(size, dtype="f4")) for _ in "abc"]
+            outs = [array(out_shape, lambda size: numpy.empty(size, dtype="f4")) for _ in "abcd"]
             turned = [out.transpose(2, 0, 1) if only.endswith("b") else out for out in outs]
             copies = []
 
@@ -103,23 +104,24 @@ def strides(args, sizes):
                 operands = [numpy.ascontiguousarray(view) for view in views]
                 copies.append(time.perf_counter() - start)
                 if only.endswith("b"):
-                    numpy.copyto(turned[2], numpy.matmul(*operands))
+                    numpy.copyto(turned[3], numpy.matmul(*operands))
                 else:
-                    numpy.matmul(*operands, out=outs[2])
+                    numpy.matmul(*operands, out=outs[3])
 
             runs = [library.plan(only, memory + [outs[0]], None, args.threads),
-                    library.plan(only, memory + [outs[1]], b"openblas", args.threads), copy_and_multiply]
+                    library.plan(only, memory + [outs[1]], b"openblas", args.threads),
+                    library.plan(only, memory + [outs[2]], b"fused", args.threads), copy_and_multiply]
             copy_and_multiply()
             for run, out in zip(runs, outs):
                 run()
-                assert numpy.allclose(out, outs[2], rtol=0, atol=1e-3 * n ** 0.5), only
-            times = [[], [], []]
+                assert numpy.allclose(out, outs[3], rtol=0, atol=1e-3 * n ** 0.5), only
+            times = [[], [], [], []]
             for _ in range(args.rounds):
                 for run, list_of in zip(runs, times):
                     list_of += [seconds(run) for _ in range(RUNS)]
             middle, least = [statistics.median(t) for t in times], [min(t) for t in times]
             shown = [f"{m * 1e3:.2f} / {t * 1e3:.2f}" for m, t in zip(middle, least)]
-            ratios = [f"{middle[2] / middle[i]:.2f} / {least[2] / least[i]:.2f}" for i in (0, 1)]
+            ratios = [f"{middle[3] / middle[i]:.2f} / {least[3] / least[i]:.2f}" for i in range(3)]
             print(f"| {modes} | {n} | {' | '.join(shown)} | {statistics.median(copies) * 1e3:.2f} | "
                   f"{' | '.join(ratios)} |", flush=True)
 

@@ -223,9 +223,10 @@ enum {
     MF_ORDER_CONTRACT = 2,   /* the bits of docs/numerics.md, section 3, for log-space products too. Else solver
                                 log-certified computes logsumexp(a+b) over larger products: faster, as good (section
                                 10), the same from run to run, but not on every instruction set and device */
-    MF_ORDER_FREE = 4,       /* any order and fused multiply-adds will do: for sums of products solver direct on the
-                                CPU (section 13), tensor cores on CUDA (section 15), there also for great sums of short
-                                types (section 14); the same from run to run. Not with MF_ORDER_CONTRACT */
+    MF_ORDER_FREE = 4,       /* any order and fused multiply-adds will do: for sums of products solvers direct and
+                                fused on the CPU (section 13), tensor cores on CUDA (section 15), there also for great
+                                sums of short types (section 14); the same from run to run. Not with
+                                MF_ORDER_CONTRACT */
     /* Of a logsumexp that is a product in log space (section 10) one of these tiers; other folds are not changed.
        Without one it is certified where there are outputs enough, and exact else. */
     MF_LOG_EXACT = 8,      /* one exp a term */

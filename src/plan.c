@@ -13,8 +13,9 @@ const struct solver *const mf_solvers[] = {
     &mf_solver_few,  &mf_solver_outer, &mf_solver_inner,    &mf_solver_reference,    NULL,
 };
 const struct solver *const mf_solvers_by_name[] = {
-    &mf_solver_log_certified, &mf_solver_log_fast, &mf_solver_log_exact, &mf_solver_log_running,
-    &mf_solver_log_two_pass,  &mf_solver_direct,   &mf_solver_openblas,  NULL};
+    &mf_solver_log_certified, &mf_solver_log_fast,     &mf_solver_log_exact,
+    &mf_solver_log_running,   &mf_solver_log_two_pass, &mf_solver_direct,
+    &mf_solver_fused,         &mf_solver_openblas,     NULL};
 
 /* The processor reads its own memory and what a GPU shares with it (CUDA's and ROCm's host memory, CUDA's managed
  * memory), CUDA its own and those two. 0 is what a DLTensor has whose device was not set. */
@@ -136,6 +137,8 @@ static const struct solver *choose_freely(const struct mf_plan *plan, const stru
                         *certified = plan->device->api ? &mf_gpu_log_certified : &mf_solver_log_certified;
     if (tier)
         return tier;
+    if (flags & MF_ORDER_FREE && !plan->device->api && mf_fused_pays(plan))
+        return &mf_solver_fused;
     if (flags & MF_ORDER_FREE && !plan->device->api && mf_solver_direct.applicable(plan))
         return &mf_solver_direct;
     if (flags & MF_ORDER_FREE && plan->device->api && mf_gpu_product_pays(plan))

@@ -46,8 +46,9 @@ struct contraction_kernels {
     contraction_fn *tile[PRODUCTS][FOLD_COUNT][4][2];
     contraction_arg_fn *arg[PRODUCTS][2][2][2]; /* by least or greatest, class (floats), and as tile */
     /* CLS_F32, CLS_F64: sums of x * y, each term rounded once where the processor can (then not the contract's bits);
+     * fused_more adds them to out;
      * values[i] = E(values[i] - shift[i % period]), E as docs/numerics.md, section 3 has it (no NaN comes out) */
-    contraction_fn *fused[2];
+    contraction_fn *fused[2], *fused_more[2];
     void (*exp_shifted[2])(void *values, int64_t n, const void *shift, int64_t period);
     /* sums[i * pitch + j] += E(x[k][i] + y[k][j] - most[i * pitch + j]) for one tile and every term k */
     void (*exp_sums[2])(void *sums, const void *most, int64_t pitch, const void *x, const void *y, int64_t terms);

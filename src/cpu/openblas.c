@@ -4,7 +4,6 @@
  * How many threads OpenBLAS uses is one number for the whole process, and its blocks depend on it: executions that
  * want the same number run side by side, others wait. */
 #include <pthread.h>
-#include <stdio.h>
 
 #include "../gpu/runtime.h"
 #include "strided_gemm.h"
@@ -41,7 +40,7 @@ struct openblas_plan {
 static int applicable(const struct mf_plan *plan)
 {
     struct strided_gemm gemm;
-    return mf_strided_gemm_find(&plan->problem, &gemm);
+    return mf_strided_gemm_find(&plan->problem, 0, &gemm);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -53,7 +52,7 @@ static mf_status make(struct mf_plan *plan)
     if (!data)
         return MF_ERROR_MEMORY;
     atomic_init(&data->memory, NULL);
-    mf_strided_gemm_find(&plan->problem, &data->gemm);
+    mf_strided_gemm_find(&plan->problem, 0, &data->gemm);
     return MF_OK;
 }
 
@@ -72,8 +71,9 @@ static void enter(int threads)
     }
 }
 
-static void multiply(enum dtype type, const struct strided_block *x)
+static void multiply(void *context, enum dtype type, const struct strided_block *x)
 {
+    (void)context;
     const int a_form = x->transposed[STRIDED_A] ? TRANSPOSED : AS_IT_IS;
     const int b_form = x->transposed[STRIDED_B] ? TRANSPOSED : AS_IT_IS;
     const int *pitch = x->pitch;
@@ -94,7 +94,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     if (data->gemm.bytes && !memory && !(memory = mf_alloc_aligned(data->gemm.bytes)))
         return MF_ERROR_MEMORY;
     enter(plan->threads);
-    mf_strided_gemm_run(plan, &data->gemm, pointers, memory, multiply);
+    mf_strided_gemm_run(plan, &data->gemm, pointers, memory, multiply, NULL);
     pthread_rwlock_unlock(&lock);
     if (!atomic_compare_exchange_strong(&data->memory, &none, memory))
         mf_free(memory);
@@ -103,25 +103,7 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
-    const struct strided_gemm *g = &((const struct openblas_plan *)plan->data)->gemm;
-    static const char *const blocks[] = {"",
-                                         "; copied: a",
-                                         "; copied: b",
-                                         "; copied: a, b",
-                                         "; copied: c",
-                                         "; copied: a, c",
-                                         "; copied: b, c",
-                                         "; copied: a, b, c"};
-    int copied = 0;
-    for (int i = 0; i < STRIDED_MATRICES; i++)
-        copied |= g->matrix[i].packed << i;
-    const int used = snprintf(text, size, "%lld product%s of %lld x %lld and %lld x %lld%s", (long long)g->batch,
-                              g->batch == 1 ? "" : "s", (long long)g->m, (long long)g->k, (long long)g->k,
-                              (long long)g->n, blocks[copied]);
-    if (copied && used >= 0 && (size_t)used < size)
-        snprintf(text + used, size - (size_t)used, ", in blocks of %lld x %lld and %lld x %lld, %lld at once",
-                 (long long)g->rows, (long long)g->terms, (long long)g->terms, (long long)g->columns,
-                 (long long)g->together);
+    mf_strided_gemm_print(&((const struct openblas_plan *)plan->data)->gemm, text, size);
 }
 
 static void forget(struct mf_plan *plan)

@@ -1,6 +1,6 @@
 /* Products of strided matrices by a BLAS. Matrices that it can read or write stay where they are. Of the others blocks
  * are copied and multiplied: of a 2048 rows, of b 2048 columns, both of 320 terms, or 512 where that are all, which a
- * BLAS multiplies as fast as whole matrices. Where c is copied, the sums of 1024 x 1024 outputs wait there for all of
+ * BLAS multiplies as fast as whole matrices (our own tiles: 512 always). Where c is copied, the sums of 1024 x 1024 outputs wait there for all of
  * their terms. Where matrices of the batch are neighbours in memory, up to four are copied together, so that a cache
  * line is read once for them.
  *
@@ -8,6 +8,8 @@
  * elements copied and F terms multiplied a nanosecond, that takes F / R (1 / M + 1 / 2048) of the product's time.
  * Scratch memory: up to 18 MB, 26 MB where c is copied. */
 #include "strided_gemm.h"
+
+#include <stdio.h>
 
 #include "../gemm.h"
 #include "cpu.h"
@@ -18,9 +20,9 @@ enum {
     SUM_ROWS = 1024,       /* where c is copied, */
     SUM_COLUMNS = 1024,    /* there too */
     TERM_BYTES = 1280,     /* of a row's terms in a block, */
-    ALL_TERM_BYTES = 2048, /* where these are all, and c is not copied */
+    ALL_TERM_BYTES = 2048, /* where these are all, and c is not copied, and for our own tiles */
     ROW_BYTES = 4096,      /* of rows that are copied together, */
-    LONE_ROW_BYTES = 8192, /* where one operand is */
+    LONE_ROW_BYTES = 8192, /* where one operand is, or for our own tiles */
     TOGETHER_BYTES = 16,   /* neighbours that are copied together, */
     SUM_BYTES = 16 << 20,  /* where c is copied as far as so much of it goes */
     LINE_BYTES = 64,
@@ -103,12 +105,12 @@ static int64_t even(int64_t total, int64_t most)
     return ((total + blocks - 1) / blocks + UNIT - 1) / UNIT * UNIT;
 }
 
-static void plan_blocks(struct strided_gemm *g)
+static void plan_blocks(struct strided_gemm *g, int own)
 {
     const int64_t item = mf_dtypes[g->type].size;
     const int a = g->matrix[STRIDED_A].packed, b = g->matrix[STRIDED_B].packed, c = g->matrix[STRIDED_C].packed;
-    const int64_t row = !c && g->k * item <= ALL_TERM_BYTES ? ALL_TERM_BYTES : TERM_BYTES;
-    const int64_t together = ((a && b) || c ? ROW_BYTES : LONE_ROW_BYTES) / g->together;
+    const int64_t row = own || (!c && g->k * item <= ALL_TERM_BYTES) ? ALL_TERM_BYTES : TERM_BYTES;
+    const int64_t together = (!own && ((a && b) || c) ? ROW_BYTES : LONE_ROW_BYTES) / g->together;
     g->terms = even(g->k, a || b ? least(row, together) / item : WHOLE);
     g->rows = even(g->m, c ? SUM_ROWS : a ? ROWS : WHOLE);
     g->columns = even(g->n, c ? SUM_COLUMNS : b ? ROWS : WHOLE);
@@ -125,7 +127,7 @@ static void plan_blocks(struct strided_gemm *g)
     }
 }
 
-int mf_strided_gemm_find(const struct problem *problem, struct strided_gemm *g)
+int mf_strided_gemm_find(const struct problem *problem, int own, struct strided_gemm *g)
 {
     const struct nest *nest = &problem->memory;
     struct factor_loops loops;
@@ -158,8 +160,30 @@ int mf_strided_gemm_find(const struct problem *problem, struct strided_gemm *g)
     find_together(g, nest, &list[FACTORS]);
     for (int i = 0; i < STRIDED_MATRICES; i++)
         mf_walk_choose(&g->matrix[i].batch, nest->size, strides(nest, g, i), list[FACTORS].count, list[FACTORS].loop);
-    plan_blocks(g);
+    plan_blocks(g, own);
     return 1;
+}
+
+void mf_strided_gemm_print(const struct strided_gemm *g, char *text, size_t size)
+{
+    static const char *const blocks[] = {"",
+                                         "; copied: a",
+                                         "; copied: b",
+                                         "; copied: a, b",
+                                         "; copied: c",
+                                         "; copied: a, c",
+                                         "; copied: b, c",
+                                         "; copied: a, b, c"};
+    int copied = 0;
+    for (int i = 0; i < STRIDED_MATRICES; i++)
+        copied |= g->matrix[i].packed << i;
+    const int used = snprintf(text, size, "%lld product%s of %lld x %lld and %lld x %lld%s", (long long)g->batch,
+                              g->batch == 1 ? "" : "s", (long long)g->m, (long long)g->k, (long long)g->k,
+                              (long long)g->n, blocks[copied]);
+    if (copied && used >= 0 && (size_t)used < size)
+        snprintf(text + used, size - (size_t)used, ", in blocks of %lld x %lld and %lld x %lld, %lld at once",
+                 (long long)g->rows, (long long)g->terms, (long long)g->terms, (long long)g->columns,
+                 (long long)g->together);
 }
 
 /* ---- one execution ---- */
@@ -295,7 +319,7 @@ static char *find_part(const struct strided_run *run, int which, int64_t row, in
 }
 
 static void multiply_blocks(const struct strided_run *run, const struct part *a, const struct part *b,
-                            strided_multiply *multiply)
+                            strided_multiply *multiply, void *context)
 {
     const struct strided_gemm *g = run->gemm;
     struct strided_block block = {
@@ -308,12 +332,13 @@ static void multiply_blocks(const struct strided_run *run, const struct part *a,
         block.a = find_part(run, STRIDED_A, a->row, a->column, t);
         block.b = find_part(run, STRIDED_B, b->row, b->column, t);
         block.c = find_part(run, STRIDED_C, a->row, b->column, t);
-        multiply(g->type, &block);
+        multiply(context, g->type, &block);
     }
 }
 
 /* All terms of some rows and columns of c. */
-static void multiply_lines(const struct strided_run *run, const struct part *c, strided_multiply *multiply)
+static void multiply_lines(const struct strided_run *run, const struct part *c, strided_multiply *multiply,
+                           void *context)
 {
     const struct strided_gemm *g = run->gemm;
     for (int64_t k = 0; k < g->k; k += g->terms) {
@@ -323,14 +348,14 @@ static void multiply_lines(const struct strided_run *run, const struct part *c, 
         for (int64_t row = 0; row < c->rows; row += g->rows) {
             const struct part a = {c->row + row, least(g->rows, c->rows - row), k, terms};
             copy_part(run, STRIDED_A, &a);
-            multiply_blocks(run, &a, &b, multiply);
+            multiply_blocks(run, &a, &b, multiply, context);
         }
     }
     copy_part(run, STRIDED_C, c);
 }
 
 void mf_strided_gemm_run(const struct mf_plan *plan, const struct strided_gemm *g, const struct pointers *pointers,
-                         char *memory, strided_multiply *multiply)
+                         char *memory, strided_multiply *multiply, void *context)
 {
     struct strided_run run = {.plan = plan, .gemm = g, .memory = memory};
     run.tensor[STRIDED_A] = (char *)(uintptr_t)pointers->in[g->operand[0]];
@@ -343,7 +368,7 @@ void mf_strided_gemm_run(const struct mf_plan *plan, const struct strided_gemm *
         for (int64_t column = 0; column < g->n; column += g->columns)
             for (int64_t row = 0; row < g->m; row += g->lines) {
                 const struct part c = {row, least(g->lines, g->m - row), column, least(g->columns, g->n - column)};
-                multiply_lines(&run, &c, multiply);
+                multiply_lines(&run, &c, multiply, context);
             }
     }
 }

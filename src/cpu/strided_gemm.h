@@ -34,12 +34,15 @@ struct strided_block {
     const char *a, *b;
     char *c;
 };
-typedef void strided_multiply(enum dtype type, const struct strided_block *block);
+typedef void strided_multiply(void *context, enum dtype type, const struct strided_block *block);
 
-/* Whether a fold is sum(a*b) of f32 or f64 with loops of a, of b, of both and of the sum; fills gemm. */
-int mf_strided_gemm_find(const struct problem *problem, struct strided_gemm *gemm);
+/* Whether a fold is sum(a*b) of f32 or f64 with loops of a, of b, of both and of the sum; fills gemm. own: to be
+ * multiplied by fused_gemm.c, not by a BLAS. */
+int mf_strided_gemm_find(const struct problem *problem, int own, struct strided_gemm *gemm);
 /* memory: g->bytes, aligned to 64. Copies by the plan's threads; the BLAS has its own. */
 void mf_strided_gemm_run(const struct mf_plan *plan, const struct strided_gemm *gemm, const struct pointers *pointers,
-                         char *memory, strided_multiply *multiply);
+                         char *memory, strided_multiply *multiply, void *context);
+/* A solver's print. */
+void mf_strided_gemm_print(const struct strided_gemm *gemm, char *text, size_t size);
 
 #endif

@@ -1,5 +1,5 @@
-/* Solver openblas on operands and outputs that a BLAS cannot read or write: against f64, across blocks, and without
- * memory. Skipped where there is no OpenBLAS. */
+/* Solvers openblas and fused on operands and outputs of any strides: against f64, across blocks, and without memory;
+ * fused on every instruction set. openblas is skipped where there is no OpenBLAS. */
 #include <float.h>
 #include <math.h>
 
@@ -153,17 +153,17 @@ static int64_t count_wrong(const struct random_problem *p)
     return wrong;
 }
 
-static void test_random(mf_device *device)
+static void test_random(mf_device *device, const char *solver, int problems)
 {
     for (int i = 0; i < SPACE; i++) {
         a64[i] = a32[i] = (float)random_below(2001) / 1000 - 1;
         b64[i] = b32[i] = (float)random_below(2001) / 1000 - 1;
     }
-    for (int done = 0; done < PROBLEMS;) {
+    for (int done = 0; done < problems;) {
         struct random_problem p;
         if (!make_problem(&p))
             continue;
-        const mf_options options = {.solver = "openblas", .threads = 1 + done % 2};
+        const mf_options options = {.solver = solver, .threads = 1 + done % 2};
         for (int i = 0; i < SPACE; i++)
             o64[i] = o32[i] = 77;
         DLTensor in[] = {tensor_of(&p.a, p.is_double, a32, a64), tensor_of(&p.b, p.is_double, b32, b64)};
@@ -221,7 +221,7 @@ static int64_t count_wrong_rows(const int64_t size[4], const float *a, const str
     return product ? wrong : 1;
 }
 
-static void test_blocks(mf_device *device)
+static void test_blocks(mf_device *device, const char *solver)
 {
     enum { B = 3, M = 2100, N = 2080, K = 700 };
     static const struct matrices cases[][3] = {
@@ -235,7 +235,7 @@ static void test_blocks(mf_device *device)
     float *a = integers(2 * B * M * K), *b = integers(2 * B * K * N), *c = malloc(sizeof *c * B * M * N);
     for (size_t i = 0; a && b && c && i < sizeof cases / sizeof *cases; i++) {
         const struct matrices *s = cases[i];
-        const mf_options options = {.solver = "openblas", .threads = 1 + (int)i % 2};
+        const mf_options options = {.solver = solver, .threads = 1 + (int)i % 2};
         DLTensor in[] = {mf_tensor(a, MF_F32, 3, (int64_t[]){B, M, K}), mf_tensor(b, MF_F32, 3, (int64_t[]){B, K, N})};
         DLTensor out = mf_tensor(c, MF_F32, 3, (int64_t[]){B, M, N});
         in[0].strides = (int64_t[]){s[0].batch, s[0].row, s[0].column};
@@ -245,7 +245,7 @@ static void test_blocks(mf_device *device)
         CHECK(mf_plan_create(device, "bik,bkj->bij", "sum(a*b)", in, &out, &options, &plan) == MF_OK);
         CHECK(mf_plan_execute(plan, (const void *[]){a, b}, (void *[]){c}, NULL) == MF_OK);
         CHECK(strstr(mf_plan_describe(plan), "copied: ") != NULL);
-        CHECK_MSG(count_wrong_rows(size, a, &s[0], b, &s[1], c, &s[2]) == 0, "case %d", (int)i);
+        CHECK_MSG(count_wrong_rows(size, a, &s[0], b, &s[1], c, &s[2]) == 0, "%s, case %d", solver, (int)i);
         mf_plan_destroy(plan);
     }
     free(a);
@@ -254,9 +254,9 @@ static void test_blocks(mf_device *device)
 }
 
 /* An execution that gets no memory says so and writes nothing; the next one works. */
-static void test_memory(mf_device *device)
+static void test_memory(mf_device *device, const char *solver)
 {
-    const mf_options options = {.solver = "openblas"};
+    const mf_options options = {.solver = solver};
     DLTensor in[] = {mf_tensor(a32, MF_F32, 2, (int64_t[]){50, 60}), mf_tensor(b32, MF_F32, 2, (int64_t[]){60, 70})};
     DLTensor out = mf_tensor(o32, MF_F32, 2, (int64_t[]){50, 70});
     in[0].strides = (int64_t[]){120, 2};
@@ -282,11 +282,15 @@ static void test_memory(mf_device *device)
     mf_plan_destroy(plan);
 }
 
-int main(void)
+static void test_solver(mf_device *device, const char *solver)
 {
-    mf_device *device;
-    if (!CHECK(mf_device_open("cpu", &device) == MF_OK))
-        return check_done("test_openblas_strided");
+    test_random(device, solver, PROBLEMS);
+    test_blocks(device, solver);
+    test_memory(device, solver);
+}
+
+static void test_openblas(mf_device *device)
+{
     const int64_t square[] = {8, 8};
     const DLTensor in[] = {mf_tensor(a32, MF_F32, 2, square), mf_tensor(b32, MF_F32, 2, square)};
     DLTensor out = mf_tensor(o32, MF_F32, 2, square);
@@ -294,13 +298,58 @@ int main(void)
     mf_plan *plan = NULL;
     const mf_status status = mf_plan_create(device, "ik,kj->ij", "sum(a*b)", in, &out, &options, &plan);
     mf_plan_destroy(plan);
-    if (status == MF_ERROR_DEVICE) {
+    if (status == MF_ERROR_DEVICE)
         check_skip("strided products by OpenBLAS", mf_error());
-    } else {
-        test_random(device);
-        test_blocks(device);
-        test_memory(device);
+    else
+        test_solver(device, "openblas");
+}
+
+/* With MF_ORDER_FREE: large products, and those whose operands solver direct cannot read. */
+static void test_choice(mf_device *device)
+{
+    const struct {
+        int64_t n, step;
+        const char *solver;
+    } cases[] = {{64, 1, "direct"}, {64, 2, "fused"}, {16, 2, "contract"}, {1024, 1, "fused"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const int64_t n = cases[i].n, shape[] = {n, n};
+        const mf_options options = {.flags = MF_ORDER_FREE};
+        DLTensor in[] = {mf_tensor(a32, MF_F32, 2, shape), mf_tensor(b32, MF_F32, 2, shape)};
+        DLTensor out = mf_tensor(o32, MF_F32, 2, shape);
+        in[1].strides = (int64_t[]){cases[i].step * n, cases[i].step};
+        mf_plan *plan = NULL;
+        CHECK(mf_plan_create(device, "ik,kj->ij", "sum(a*b)", in, &out, &options, &plan) == MF_OK);
+        CHECK_MSG(strstr(mf_plan_describe(plan), cases[i].solver) != NULL, "%s: %s", cases[i].solver,
+                  mf_plan_describe(plan));
+        mf_plan_destroy(plan);
     }
+}
+
+static void test_isas(void)
+{
+    static const char *const isas[] = {"avx512", "avx2", "sse2", "neon", "scalar"};
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+        mf_device *device;
+        setenv("MODEFOLD_ISA", isas[i], 1);
+        if (mf_device_open("cpu", &device) != MF_OK) {
+            check_skip(isas[i], "this build or processor does not have it");
+            continue;
+        }
+        test_random(device, "fused", PROBLEMS / 4);
+        mf_device_close(device);
+    }
+    unsetenv("MODEFOLD_ISA");
+}
+
+int main(void)
+{
+    mf_device *device;
+    if (!CHECK(mf_device_open("cpu", &device) == MF_OK))
+        return check_done("test_strided_products");
+    test_solver(device, "fused");
+    test_openblas(device);
+    test_choice(device);
     mf_device_close(device);
-    return check_done("test_openblas_strided");
+    test_isas();
+    return check_done("test_strided_products");
 }
