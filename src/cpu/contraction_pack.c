@@ -1,6 +1,7 @@
 /* Packing: the values of one factor of a contraction for some positions and terms, panel by panel, so that a kernel
  * reads them one after the other. Strides, types and maps are dealt with here and nowhere else. */
 #include "contraction.h"
+#include "transpose.h"
 
 /* The windows of the factor's operands. */
 static void plan_windows(struct factor *factor, const struct nest *nest, int own_count, const int *own, int batch_count,
@@ -200,6 +201,27 @@ static int is_run(const int64_t *offset, int64_t n)
     return 1;
 }
 
+/* Whether four positions are equally far apart. */
+static int are_lines(const int64_t *position)
+{
+    const int64_t step = position[1] - position[0];
+    return position[2] - position[1] == step && position[3] - position[2] == step;
+}
+
+#define DEFINE_GATHER_LINES(bits)                                                                                  \
+    static void gather_lines_##bits(uint##bits##_t *to, int64_t width, const uint##bits##_t *rows, int64_t across, \
+                                    int64_t terms)                                                                 \
+    {                                                                                                              \
+        int64_t k = 0;                                                                                             \
+        for (; k + 4 <= terms; k += 4)                                                                             \
+            transpose_four_##bits(to + k * width, width, rows + k, across);                                        \
+        for (; k < terms; k++)                                                                                     \
+            for (int r = 0; r < 4; r++)                                                                            \
+                to[k * width + r] = rows[r * across + k];                                                          \
+    }
+DEFINE_GATHER_LINES(32)
+DEFINE_GATHER_LINES(64)
+
 /* to[k * width + p] = base[position[p] + term[k]] for p < n, 0 for the other p. Where positions lie beside each other a
  * term is one copy; else FEW positions are read at once, so that what is written together lies together. */
 #define DEFINE_GATHER(bits)                                                                                    \
@@ -218,6 +240,10 @@ static int is_run(const int64_t *offset, int64_t n)
             p = n;                                                                                             \
         }                                                                                                      \
         const int64_t first = terms ? term[0] : 0, neighbours = is_run(term, terms);                           \
+        for (; bits >= 32 && neighbours && p + 4 <= n && are_lines(position + p); p += 4) {                    \
+            const uint##bits##_t *rows = (const void *)(from + (uintptr_t)((position[p] + first) * size));     \
+            gather_lines_##bits(to + p, width, rows, position[p + 1] - position[p], terms);                    \
+        }                                                                                                      \
         for (; p + FEW <= n; p += FEW) {                                                                       \
             const uint##bits##_t *row[FEW];                                                                    \
             for (int r = 0; r < FEW; r++)                                                                      \
@@ -236,6 +262,8 @@ static int is_run(const int64_t *offset, int64_t n)
         for (int64_t k = 0; n < width && k < terms; k++)                                                       \
             memset(to + k * width + n, 0, (size_t)((width - n) * size));                                       \
     }
+#define gather_lines_8(to, width, rows, across, terms) ((void)(rows))
+#define gather_lines_16 gather_lines_8
 DEFINE_GATHER(8)
 DEFINE_GATHER(16)
 DEFINE_GATHER(32)
@@ -308,7 +336,7 @@ static inline void copy_pieces(char *to, const char *from, int64_t bytes)
  * in longer runs. (All at once would write to lines that push each other out: panels are a power of two apart.) */
 static void pack_runs(const struct packer *packer, int i, const char *base, int64_t n, int64_t terms, char *to)
 {
-    enum { FEW = 4 };
+    enum { FEW = 4, AHEAD = 4, CACHE_LINE = 64 };
     const int64_t size = mf_dtypes[packer->problem->in_type[i]].size, width = packer->factor->width;
     const int64_t row = width * size, panel = terms * row;
     for (int64_t first = 0; first < n; first += FEW * width, to += FEW * panel) {
@@ -318,6 +346,9 @@ static void pack_runs(const struct packer *packer, int i, const char *base, int6
             const int64_t offset = packer->position[i][first] + packer->term[i][k];
             const char *from = (const char *)((uintptr_t)base + (uintptr_t)(offset * size));
             char *into = to + k * row;
+            const int64_t soon = packer->term[i][k + AHEAD < terms ? k + AHEAD : terms - 1] - packer->term[i][k];
+            for (int64_t b = 0; b < here * size; b += CACHE_LINE)
+                __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(soon * size + b)));
             for (int64_t p = 0; p < whole; p++, into += panel, from += row)
                 copy_pieces(into, from, row);
             if (rest) {

@@ -9,6 +9,7 @@
 
 #include "contraction_kernels.h"
 #include "cpu.h"
+#include "transpose.h"
 
 enum {
     TERM_BYTES = 2048,   /* of a row's terms in a block, at most */
@@ -79,49 +80,6 @@ static void pack_runs(char *to, const char *from, int item, int64_t along, const
     }
 }
 
-typedef uint32_t quad __attribute__((vector_size(16)));
-typedef uint64_t couple __attribute__((vector_size(16)));
-
-static inline quad load_quad(const void *from)
-{
-    quad q;
-    memcpy(&q, from, sizeof q);
-    return q;
-}
-
-static inline couple load_couple(const void *from)
-{
-    couple c;
-    memcpy(&c, from, sizeof c);
-    return c;
-}
-
-/* Four terms of four rows, transposed. */
-static inline void put_four_terms_32(uint32_t *to, int64_t width, const uint32_t *from, int64_t across)
-{
-    const quad a = load_quad(from), b = load_quad(from + across), c = load_quad(from + 2 * across),
-               d = load_quad(from + 3 * across);
-    const couple ab = (couple)__builtin_shufflevector(a, b, 0, 4, 1, 5),
-                 cd = (couple)__builtin_shufflevector(c, d, 0, 4, 1, 5),
-                 ab2 = (couple)__builtin_shufflevector(a, b, 2, 6, 3, 7),
-                 cd2 = (couple)__builtin_shufflevector(c, d, 2, 6, 3, 7);
-    const couple line[4] = {__builtin_shufflevector(ab, cd, 0, 2), __builtin_shufflevector(ab, cd, 1, 3),
-                            __builtin_shufflevector(ab2, cd2, 0, 2), __builtin_shufflevector(ab2, cd2, 1, 3)};
-    for (int k = 0; k < 4; k++)
-        memcpy(to + k * width, &line[k], sizeof line[k]);
-}
-
-static inline void put_four_terms_64(uint64_t *to, int64_t width, const uint64_t *from, int64_t across)
-{
-    for (int k = 0; k < 4; k += 2)
-        for (int r = 0; r < 4; r += 2) {
-            const couple a = load_couple(from + r * across + k), b = load_couple(from + (r + 1) * across + k);
-            const couple line[2] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
-            memcpy(to + k * width + r, &line[0], sizeof line[0]);
-            memcpy(to + (k + 1) * width + r, &line[1], sizeof line[1]);
-        }
-}
-
 /* What the next four rows begin with. */
 static inline void fetch_rows(const void *from, int64_t across)
 {
@@ -138,7 +96,7 @@ static inline void fetch_rows(const void *from, int64_t across)
         for (; p + 4 <= n; p += 4) {                                                                        \
             for (k = 0; k + 4 <= terms; k += 4) {                                                           \
                 fetch_rows(from + (p + 4) * across + k, across * (int64_t)sizeof *to);                      \
-                put_four_terms_##bits(to + k * width + p, width, from + p * across + k, across);            \
+                transpose_four_##bits(to + k * width + p, width, from + p * across + k, across);            \
             }                                                                                               \
             for (; k < terms; k++)                                                                          \
                 for (int64_t r = p; r < p + 4; r++)                                                         \

@@ -1,0 +1,51 @@
+/* Four elements of four rows, transposed: to[k * width + r] = from[r * across + k]. Vectors of 16 bytes, which every
+ * processor of ours has. */
+#ifndef MF_CPU_TRANSPOSE_H
+#define MF_CPU_TRANSPOSE_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef uint32_t quad __attribute__((vector_size(16)));
+typedef uint64_t couple __attribute__((vector_size(16)));
+
+static inline quad load_quad(const void *from)
+{
+    quad q;
+    memcpy(&q, from, sizeof q);
+    return q;
+}
+
+static inline couple load_couple(const void *from)
+{
+    couple c;
+    memcpy(&c, from, sizeof c);
+    return c;
+}
+
+static inline void transpose_four_32(uint32_t *to, int64_t width, const uint32_t *from, int64_t across)
+{
+    const quad a = load_quad(from), b = load_quad(from + across), c = load_quad(from + 2 * across),
+               d = load_quad(from + 3 * across);
+    const couple ab = (couple)__builtin_shufflevector(a, b, 0, 4, 1, 5),
+                 cd = (couple)__builtin_shufflevector(c, d, 0, 4, 1, 5),
+                 ab2 = (couple)__builtin_shufflevector(a, b, 2, 6, 3, 7),
+                 cd2 = (couple)__builtin_shufflevector(c, d, 2, 6, 3, 7);
+    const couple line[4] = {__builtin_shufflevector(ab, cd, 0, 2), __builtin_shufflevector(ab, cd, 1, 3),
+                            __builtin_shufflevector(ab2, cd2, 0, 2), __builtin_shufflevector(ab2, cd2, 1, 3)};
+    for (int k = 0; k < 4; k++)
+        memcpy(to + k * width, &line[k], sizeof line[k]);
+}
+
+static inline void transpose_four_64(uint64_t *to, int64_t width, const uint64_t *from, int64_t across)
+{
+    for (int k = 0; k < 4; k += 2)
+        for (int r = 0; r < 4; r += 2) {
+            const couple a = load_couple(from + r * across + k), b = load_couple(from + (r + 1) * across + k);
+            const couple line[2] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
+            memcpy(to + k * width + r, &line[0], sizeof line[0]);
+            memcpy(to + (k + 1) * width + r, &line[1], sizeof line[1]);
+        }
+}
+
+#endif
