@@ -20,6 +20,10 @@ enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = PACK_THREADS };
 /* Terms of great products of float32 in one call of cuBLAS: tensor cores cut sums off, calls' sums are rounded. */
 enum { AT_ONCE = 1024 };
 
+/* Terms that a position's third copy of exponentials leaves out (kernels/log_store.cl), so that there is room for the
+ * greatest values and the flags: as many bytes as memory is read in. */
+enum { SPARED = 8 };
+
 /* ---- which folds ---- */
 
 static int find(const struct mf_plan *plan, struct gpu_contraction *c)
@@ -53,8 +57,11 @@ struct log_room {
 struct log_plan {
     struct gpu_contraction contraction;
     const struct contract_tile *tile;
-    struct cublas *cublas; /* or null: the kernel multiplies */
-    int certified, copies; /* float32 is split in halves for cuBLAS's tensor cores: kernels/log_store.cl */
+    int by_cublas, certified, copies; /* float32 is split in halves for cuBLAS's tensor cores: kernels/log_store.cl */
+    struct cublas *cublas;            /* null where the kernel multiplies, or the device is only compiled for */
+    /* Its sums lie where the outputs will be, or in the workspace; elements from row to row, from batch to batch. */
+    int sums_in_output;
+    int64_t sums_pitch, sums_step;
     struct log_room room;
 };
 
@@ -81,25 +88,23 @@ static int64_t pitched(int64_t total)
     return (total + 3) / 4 * 4;
 }
 
-/* Bytes of a factor's exponentials in so many copies. */
-static int64_t power_bytes(const struct mf_plan *plan, const struct log_plan *log, int f, int copies)
+static int spared(const struct log_plan *log)
 {
-    const int64_t positions = positions_of(plan, log, f), terms = plan->problem.reduced_total;
-    const int64_t values = log->cublas ? positions * pitched(terms) : pitched(positions) * terms;
-    return batch_of(plan, log) * values * copies * (int64_t)mf_cls_size(plan->problem.program.reducer[0].cls);
+    return log->copies == 3 ? SPARED : 0;
 }
 
-/* How cuBLAS gets float32: with three copies all products are one product of matrices, which is worth its memory where
- * that is little. */
-static int copies_of(const struct mf_plan *plan, const struct log_plan *log)
+/* Numbers from one position's exponentials for cuBLAS to the next one's: POWER_PITCH of kernels/log_store.cl. */
+static int64_t power_pitch(const struct mf_plan *plan, const struct log_plan *log)
 {
-    enum { LITTLE = 64 << 20 };
-    if (!log->cublas || plan->problem.program.reducer[0].cls != CLS_F32)
-        return 1;
-    return plan->problem.reduced_total <= AT_ONCE &&
-                   power_bytes(plan, log, 0, 3) + power_bytes(plan, log, 1, 3) <= LITTLE
-               ? 3
-               : 2;
+    return pitched(plan->problem.reduced_total) * log->copies - spared(log);
+}
+
+/* Bytes of a factor's exponentials. */
+static int64_t power_bytes(const struct mf_plan *plan, const struct log_plan *log, int f)
+{
+    const int64_t positions = positions_of(plan, log, f), terms = plan->problem.reduced_total;
+    const int64_t values = log->by_cublas ? positions * power_pitch(plan, log) : pitched(positions) * terms;
+    return batch_of(plan, log) * values * (int64_t)mf_cls_size(plan->problem.program.reducer[0].cls);
 }
 
 static void plan_room(const struct mf_plan *plan, struct log_plan *log)
@@ -108,24 +113,27 @@ static void plan_room(const struct mf_plan *plan, struct log_plan *log)
     const int64_t size = (int64_t)mf_cls_size(problem->program.reducer[0].cls);
     struct log_room *room = &log->room;
     const int64_t blocks = mf_gpu_tile_blocks(problem, &log->contraction, log->tile);
+    *room = (struct log_room){.bytes = 0};
     take(room, blocks * (int64_t)sizeof(int32_t));
     room->refusals = take(room, blocks * (int64_t)sizeof(int64_t));
     for (int f = 0; f < FACTORS; f++)
         room->most[f] = take(room, batch_of(plan, log) * positions_of(plan, log, f) * size);
     for (int f = 0; f < FACTORS; f++)
-        room->powers[f] = take(room, power_bytes(plan, log, f, log->copies));
-    if (log->cublas)
+        room->powers[f] = take(room, power_bytes(plan, log, f));
+    if (log->by_cublas && !log->sums_in_output)
         room->sums = take(room, problem->kept_total * size);
 }
 
-static void place_room(const struct log_room *room, struct gpu_choice *choice)
+static void place_room(const struct log_plan *log, struct gpu_choice *choice)
 {
+    const struct log_room *room = &log->room;
     for (int f = 0; f < FACTORS; f++) {
         choice->own[2 + f] = room->most[f];
         choice->own[4 + f] = room->powers[f];
     }
-    choice->own[6] = room->sums;
+    choice->own[6] = log->sums_in_output ? log->sums_step : room->sums;
     choice->own[8] = room->refusals;
+    choice->own[9] = log->sums_pitch;
 }
 
 static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
@@ -139,17 +147,16 @@ static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
                                 .flat = 1};
     struct gpu_slots slots;
     mf_gpu_place_tiles(problem, &log->contraction, &tile, &choice);
-    place_room(&log->room, &choice);
+    place_room(log, &choice);
     choice.own[6] = batch_of(plan, log) * choice.own[0];
     choice.blocks = choice.own[6] + batch_of(plan, log) * choice.own[1];
     choice.workspace_bytes = log->room.bytes;
     mf_emit_slots(problem, &slots);
     mf_text_add(&choice.macros,
-                "#define STEP %d\n#define HELD_TILES %d\n#define PACKED %d\n#define COPIES %d\n#define BY_TERMS "
-                "%d\n#define CERTIFIED 0\n"
-                "#define IN_TREE 0\n",
-                PACK_STEP, problem->program.reducer[0].cls == CLS_F64 ? 2 : 4, PACKED, log->copies,
-                log->cublas != NULL);
+                "#define STEP %d\n#define HELD_TILES %d\n#define PACKED %d\n#define COPIES %d\n#define SPARED %d\n"
+                "#define BY_TERMS %d\n#define CERTIFIED 0\n#define IN_TREE 0\n",
+                PACK_STEP, problem->program.reducer[0].cls == CLS_F64 ? 2 : 4, PACKED, log->copies, spared(log),
+                log->by_cublas);
     mf_emit_contraction(problem, &slots, &log->contraction, &choice.functions);
     mf_emit_factors(problem, &slots, &log->contraction, &tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
@@ -166,7 +173,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
     const struct problem *problem = &plan->problem;
     const struct contract_tile *tile = log->tile;
     struct gpu_choice choice = {.kernel = mf_text_log_product_cl,
-                                .beside = log->cublas ? 4 : 1,
+                                .beside = log->by_cublas ? 1024 / mf_gpu_tile_threads(tile) : 1,
                                 .threads = mf_gpu_tile_threads(tile),
                                 .vector = MF_GPU_CONTRACT_VECTOR,
                                 .flat = 1};
@@ -175,20 +182,21 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
     const int f32 = problem->program.reducer[0].cls == CLS_F32;
     powers.along_terms[0] = powers.along_terms[1] = 0;
     mf_gpu_place_tiles(problem, &powers, tile, &choice);
-    place_room(&log->room, &choice);
+    place_room(log, &choice);
     choice.blocks = mf_gpu_tile_blocks(problem, &powers, tile);
     mf_emit_slots(problem, &slots);
     mf_gpu_tile_macros(problem, &powers, tile, tile, &choice.macros);
     mf_text_add(&choice.macros,
-                "#define IN_TREE 0\n#define COPIES %d\n#define FROM_SUMS %d\n#define CERTIFIED %d\n#define LEAST %s\n",
-                log->copies, log->cublas != NULL, log->certified,
+                "#define IN_TREE 0\n#define COPIES %d\n#define SPARED %d\n#define FROM_SUMS %d\n"
+                "#define SUMS_IN_OUTPUT %d\n#define CERTIFIED %d\n#define LEAST %s\n",
+                log->copies, spared(log), log->by_cublas, log->sums_in_output, log->certified,
                 f32 ? "mf_bits_f32(0x0d000000u)" /* 2^-101 */ : "mf_bits_f64(0x0380000000000000ul)" /* 2^-967 */);
     mf_emit_contraction(problem, &slots, &powers, &choice.functions);
     mf_emit_factors(problem, &slots, &powers, tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_tile_cl);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
     snprintf(choice.text, sizeof choice.text, "%s, %d x %d a block, %d x %d a thread",
-             log->cublas ? "logarithms" : "products", tile->rows, tile->columns, tile->row_own, tile->column_own);
+             log->by_cublas ? "logarithms" : "products", tile->rows, tile->columns, tile->row_own, tile->column_own);
     return mf_gpu_make(plan, &choice);
 }
 
@@ -197,7 +205,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
 struct log_gemm {
     struct cublas *cublas;
     struct gemm small, great; /* the products with a low half; those without, or all */
-    int copies;
+    int copies, sums_in_output;
     int64_t terms;               /* of great, which has at most AT_ONCE of them at a time */
     int64_t x, great_x, y, sums; /* bytes of the workspace before them */
 };
@@ -207,15 +215,17 @@ static mf_status run_gemm(const struct mf_plan *plan, const void *context, void 
 {
     const struct log_gemm *g = context;
     const int64_t item = mf_dtypes[g->great.in].size;
-    char *room = workspace;
+    char *room = workspace, *sums = room + g->sums;
     (void)plan;
+    if (g->sums_in_output)
+        sums = pointers->out[0] + pointers->out_offset[0] * item;
     if (g->copies == 2)
-        MF_TRY(mf_cublas_multiply(g->cublas, &g->small, room + g->y, room + g->x, room + g->sums, 0, pointers->stream));
+        MF_TRY(mf_cublas_multiply(g->cublas, &g->small, room + g->y, room + g->x, sums, 0, pointers->stream));
     for (int64_t first = 0; first < g->terms; first += g->great.k) {
         struct gemm some = g->great;
         some.k = g->terms - first < some.k ? g->terms - first : some.k;
-        MF_TRY(mf_cublas_multiply(g->cublas, &some, room + g->y + first * item, room + g->great_x + first * item,
-                                  room + g->sums, g->copies == 2 || first, pointers->stream));
+        MF_TRY(mf_cublas_multiply(g->cublas, &some, room + g->y + first * item, room + g->great_x + first * item, sums,
+                                  g->copies == 2 || first, pointers->stream));
     }
     return MF_OK;
 }
@@ -232,7 +242,7 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
 {
     const int64_t terms = pitched(plan->problem.reduced_total), rows = positions_of(plan, log, 0),
                   columns = positions_of(plan, log, 1);
-    const int64_t pitch = log->copies * terms;
+    const int64_t pitch = power_pitch(plan, log);
     const enum dtype type = plan->problem.program.reducer[0].cls == CLS_F32 ? DT_f32 : DT_f64;
     struct log_gemm *g = mf_calloc(sizeof *g);
     if (!g) {
@@ -241,6 +251,7 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
     }
     g->cublas = log->cublas;
     g->copies = log->copies;
+    g->sums_in_output = log->sums_in_output;
     g->great = (struct gemm){.in = type,
                              .out = type,
                              .tensor_floats = type == DT_f32,
@@ -251,10 +262,10 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
                              .a_transposed = 1,
                              .a_pitch = pitch,
                              .b_pitch = pitch,
-                             .c_pitch = columns,
+                             .c_pitch = log->sums_pitch,
                              .a_step = columns * pitch,
                              .b_step = rows * pitch,
-                             .c_step = rows * columns};
+                             .c_step = log->sums_step};
     g->small = g->great;
     g->small.k = 2 * terms;
     g->terms = g->great.k;
@@ -269,15 +280,80 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
     return mf_gpu_add_call(plan, &call);
 }
 
-/* Whether cuBLAS is to multiply: large matrices, sizes that fit in its ints. */
+/* Whether cuBLAS is to multiply: large matrices, sizes that fit in its ints. For a device that is only compiled for,
+ * plans are as if there was one. */
 static int wants_cublas(const struct mf_plan *plan, const struct log_plan *log)
 {
     enum { LEAST_POSITIONS = 32, LEAST_TERMS = 64 };
+    const struct gpu_api *api = plan->device->api;
     const int64_t rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
     int64_t terms;
-    return plan->device->api == &mf_gpu_cuda && rows >= LEAST_POSITIONS && columns >= LEAST_POSITIONS &&
+    return (api == &mf_gpu_cuda || api == &mf_gpu_arch) && rows >= LEAST_POSITIONS && columns >= LEAST_POSITIONS &&
            plan->problem.reduced_total >= LEAST_TERMS && plan->problem.reduced_total < INT32_MAX / 8 &&
            batch_of(plan, log) < INT32_MAX && mf_mul(plan->problem.kept_total, plan->problem.reduced_total, &terms);
+}
+
+/* Whether the first output's elements along a list of loops have one distance, of their number. */
+static int is_straight(const struct mf_plan *plan, const struct log_plan *log, int list, int64_t *distance)
+{
+    const struct factor_loops *loops = &log->contraction.loops;
+    const struct nest *nest = &plan->problem.memory;
+    const int count = loops->count[list], *loop = loops->loop[list];
+    *distance = count ? nest->out[0][loop[count - 1]] : 0;
+    for (int i = count - 1; i > 0; i--)
+        if (nest->out[0][loop[i - 1]] != nest->out[0][loop[i]] * nest->size[loop[i]])
+            return 0;
+    return 1;
+}
+
+/* Sums lie where outputs will be if those are numbers like them, row after row. Each block of outputs reads its own
+ * sums, all of them, before it stores its outputs, and nobody else's. An operand of the finish part may lie in the same
+ * place, so there is to be none. */
+static void place_sums(const struct mf_plan *plan, struct log_plan *log)
+{
+    const struct problem *problem = &plan->problem;
+    const int64_t rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
+    int64_t right;
+    log->sums_in_output = problem->out_type[0] == (problem->program.reducer[0].cls == CLS_F32 ? DT_f32 : DT_f64) &&
+                          is_straight(plan, log, 0, &log->sums_pitch) && is_straight(plan, log, 1, &right) &&
+                          is_straight(plan, log, 2, &log->sums_step) && right == 1 && log->sums_pitch >= columns &&
+                          log->sums_pitch <= INT32_MAX;
+    for (int i = 0; i < problem->input_count; i++)
+        log->sums_in_output &= !problem->finish_uses[i];
+    if (!log->sums_in_output) {
+        log->sums_pitch = columns;
+        log->sums_step = rows * columns;
+    }
+}
+
+/* Whether a plan with so many copies keeps to three times its operands' bytes (were they of the sums' type). */
+static int has_room(const struct mf_plan *plan, struct log_plan *log, int copies)
+{
+    const struct problem *problem = &plan->problem;
+    const int64_t positions = positions_of(plan, log, 0) + positions_of(plan, log, 1);
+    log->copies = copies;
+    plan_room(plan, log);
+    return log->room.bytes <= 3 * batch_of(plan, log) * positions * problem->reduced_total *
+                                  (int64_t)mf_cls_size(problem->program.reducer[0].cls);
+}
+
+/* How cuBLAS gets float32: with three copies all products are one product of matrices, which is worth its memory where
+ * that is little. Tiles of logarithms: threads beside each other take columns. */
+static int plan_cublas(const struct mf_plan *plan, struct log_plan *log)
+{
+    enum { LITTLE = 64 << 20 };
+    static const struct contract_tile tile = {64, 64, 8, 1, 16, 1, 0}, few_tile = {32, 32, 4, 1, 16, 1, 0};
+    const int few = mf_gpu_tile_blocks(&plan->problem, &log->contraction, &tile) <=
+                    2 * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+    if (!wants_cublas(plan, log))
+        return 0;
+    log->by_cublas = 1;
+    log->tile = few ? &few_tile : &tile;
+    place_sums(plan, log);
+    if (plan->problem.program.reducer[0].cls != CLS_F32)
+        return has_room(plan, log, 1);
+    return (plan->problem.reduced_total <= AT_ONCE && has_room(plan, log, 3) && log->room.bytes <= LITTLE) ||
+           has_room(plan, log, 2);
 }
 
 /* ---- which way outputs took ---- */
@@ -354,31 +430,34 @@ static mf_status make_two_passes(struct mf_plan *plan)
     return make_terms(plan, 1);
 }
 
+/* Where everything lies, and who multiplies. */
+static void choose_product(const struct mf_plan *plan, struct log_plan *log)
+{
+    const struct gpu_api *api = plan->device->api;
+    find(plan, &log->contraction);
+    if (plan_cublas(plan, log) && (api != &mf_gpu_cuda || mf_cublas_open(plan->device->gpu, &log->cublas) == MF_OK))
+        return;
+    log->by_cublas = log->sums_in_output = 0;
+    log->copies = 1;
+    log->tile =
+        mf_gpu_choose_tile(&plan->problem, &log->contraction, NULL, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
+    plan_room(plan, log);
+}
+
 static mf_status make_product(struct mf_plan *plan, int certified)
 {
-    /* threads beside each other take columns */
-    static const struct contract_tile sums_tile = {64, 64, 8, 1, 16, 1, 0}, few_sums_tile = {32, 32, 4, 1, 16, 1, 0};
     struct gpu_contraction exact = {.kind = CONTRACT_LOG};
     struct log_plan log = {.contraction = {.kind = CONTRACT_LOG_PRODUCT}, .certified = certified};
     MF_TRY(mf_plan_start_tiers(plan));
     find(plan, &exact);
-    find(plan, &log.contraction);
-    log.tile =
-        mf_gpu_choose_tile(&plan->problem, &log.contraction, NULL, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
-    if (wants_cublas(plan, &log) && mf_cublas_open(plan->device->gpu, &log.cublas) == MF_OK)
-        log.tile = mf_gpu_tile_blocks(&plan->problem, &log.contraction, &sums_tile) <=
-                           2 * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors
-                       ? &few_sums_tile
-                       : &sums_tile;
-    log.copies = copies_of(plan, &log);
-    plan_room(plan, &log);
+    choose_product(plan, &log);
     count_refusals(plan, &log);
     mf_status status = make_pack(plan, &log);
     if (status != MF_OK) {
         mf_cublas_close(log.cublas);
         return status;
     }
-    if (log.cublas)
+    if (log.by_cublas)
         MF_TRY(add_gemm(plan, &log));
     MF_TRY(add_product(plan, &log));
     return mf_gpu_make_contraction(plan, &exact, log.tile);

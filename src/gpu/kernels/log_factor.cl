@@ -33,13 +33,13 @@ static inline void F(store_tile)(SHARED_POINTER const F(value_t) *tile, SHARED_P
     if (positions == PACKED) {
         UNROLL
         for (int p = 0; p < PACKED; p++) {
-            store_power(to, copy, SIDE_NUMBER, k < terms ? exponential(v[p] - maxima[p]) : 0);
-            to += COPIES * copy;
+            store_power(to, copy, SIDE_NUMBER, k, k < terms ? exponential(v[p] - maxima[p]) : 0);
+            to += POWER_PITCH(copy);
         }
     } else {
         NO_UNROLL
         for (int p = 0; p < positions; p++)
-            store_power(to + p * (COPIES * copy), copy, SIDE_NUMBER,
+            store_power(to + p * POWER_PITCH(copy), copy, SIDE_NUMBER, k,
                         k < terms ? exponential(tile[THREAD * F(PITCH) + p] - maxima[p]) : 0);
     }
 }
@@ -51,7 +51,7 @@ static inline void F(store_tile)(SHARED_POINTER const F(value_t) *tile, SHARED_P
     if (position < positions) {
         NO_UNROLL
         for (int k = THREAD / PACKED; k < n; k += THREADS / PACKED)
-            store_power(to + (t + k) * pitch + position, terms * pitch, SIDE_NUMBER,
+            store_power(to + (t + k) * pitch + position, terms * pitch, SIDE_NUMBER, t + k,
                         exponential(tile[k * F(PITCH) + position] - maxima[position]));
     }
 }
@@ -72,9 +72,9 @@ static inline void F(pack)(struct tensors T, shape_ptr S, uint32_t block, int64_
     BARRIER();
     most += batch * total + first;
 #if BY_TERMS
-    powers += (batch * total + first) * COPIES * PITCHED((int64_t)terms);
+    powers += (batch * total + first) * POWER_PITCH(PITCHED((int64_t)terms));
 #else
-    powers += batch * terms * COPIES * pitch + first;
+    powers += batch * terms * pitch + first;
 #endif
     NO_UNROLL
     for (int pass = 0; pass < 2; pass++) {

@@ -1,15 +1,17 @@
 /* logsumexp over k of x[m, k] + y[k, n] as a product of matrices of exponentials, which log_pack.cl has made: S = sum
- * E(x - r) E(y - c), out = r + c + log S. FROM_SUMS: S is there already, by rows, p[6] bytes into the workspace.
+ * E(x - r) E(y - c), out = r + c + log S. FROM_SUMS: S is there already, by rows that lie p[9] numbers apart: p[6] bytes
+ * into the workspace, or (SUMS_IN_OUTPUT) where the outputs will be, p[6] numbers from one of the batch to the next. A
+ * block reads there what it will write, and nothing else.
  *
  * The certificate (docs/numerics.md, section 10): where S < K LEAST, what underflowed might show. A block with such an
  * output, or one whose greatest terms are +inf or NaN, stores nothing and sets its flag: it is computed by contract.cl,
  * one exp a term. p[2], p[3], p[4], p[5]: as in log_pack.cl. The workspace begins with the flags. */
-#if !FROM_SUMS
-enum { SLOTS_ROW = ROWS * STEP / 4 / THREADS, SLOTS_COLUMN = COLUMNS * STEP / 4 / THREADS };
-
 struct ALIGNED(16) four {
     acc_t v[4];
 };
+
+#if !FROM_SUMS
+enum { SLOTS_ROW = ROWS * STEP / 4 / THREADS, SLOTS_COLUMN = COLUMNS * STEP / 4 / THREADS };
 
 /* The thread's share of STEP terms of one side, from term t on: vectors of 4 positions. Past the ends it is the last
  * one again. */
@@ -96,18 +98,70 @@ static inline void multiply(shape_ptr S, struct corner at, GLOBAL const char *wo
 }
 
 #else
-static inline void take_sums(shape_ptr S, struct corner at, GLOBAL const char *workspace,
+static inline void take_sums(struct tensors T, shape_ptr S, struct corner at, GLOBAL const char *workspace,
                              acc_t acc[ROW_OWN][COLUMN_OWN])
 {
     const int rows = (int)(S->p[7] >> 32), columns = (int)(S->p[7] & 0xffffffff);
+#if SUMS_IN_OUTPUT
+    GLOBAL const acc_t *sums = (GLOBAL const acc_t *)T.out0 + at.batch * S->p[6];
+#else
     GLOBAL const acc_t *sums = (GLOBAL const acc_t *)(workspace + S->p[6]) + at.batch * rows * columns;
+#endif
     EVERY_OUTPUT
     {
         const int m = (int)at.row + own_position_x(THREAD / COLUMN_THREADS, i);
         const int n = (int)at.column + own_position_y(THREAD % COLUMN_THREADS, j);
-        acc[i][j] = sums[(int64_t)(m < rows ? m : rows - 1) * columns + (n < columns ? n : columns - 1)];
+        acc[i][j] = sums[(m < rows ? m : rows - 1) * S->p[9] + (n < columns ? n : columns - 1)];
     }
 }
+
+#if SPARED
+/* The high halves of the last SPARED terms: in the second copy of x and the first of y (log_store.cl). In shared memory
+ * the rows' lie together, and the columns' beside each other, four by four. */
+enum { SPARED_FOURS = SPARED / 4 };
+
+static inline void fetch_spared(shape_ptr S, struct corner at, GLOBAL const char *workspace,
+                                SHARED_POINTER struct four *x, SHARED_POINTER struct four *y)
+{
+    const int rows = (int)(S->p[7] >> 32), columns = (int)(S->p[7] & 0xffffffff);
+    const int64_t copy = PITCHED(S->reduced_total), last = copy - SPARED;
+    GLOBAL const acc_t *from_x = (GLOBAL const acc_t *)(workspace + S->p[4]) + at.batch * rows * POWER_PITCH(copy);
+    GLOBAL const acc_t *from_y = (GLOBAL const acc_t *)(workspace + S->p[5]) + at.batch * columns * POWER_PITCH(copy);
+    UNROLL
+    for (int e = THREAD; e < (ROWS + COLUMNS) * SPARED_FOURS; e += THREADS) {
+        const int position = e / SPARED_FOURS, part = e % SPARED_FOURS;
+        const int m = (int)at.row + position, n = (int)at.column + position - ROWS;
+        if (position < ROWS)
+            x[e] = *(GLOBAL const struct four *)(from_x + (m < rows ? m : rows - 1) * POWER_PITCH(copy) + copy + last +
+                                                 part * 4);
+        else
+            y[part * COLUMNS + position - ROWS] =
+                *(GLOBAL const struct four *)(from_y + (n < columns ? n : columns - 1) * POWER_PITCH(copy) + last +
+                                              part * 4);
+    }
+}
+
+static inline void add_spared(SHARED_POINTER const struct four *x, SHARED_POINTER const struct four *y,
+                              acc_t acc[ROW_OWN][COLUMN_OWN])
+{
+    NO_UNROLL /* registers */
+    for (int part = 0; part < SPARED_FOURS; part++) {
+        struct four row, column[COLUMN_OWN];
+        UNROLL
+        for (int j = 0; j < COLUMN_OWN; j++)
+            column[j] = y[part * COLUMNS + own_position_y(THREAD % COLUMN_THREADS, j)];
+        UNROLL
+        for (int i = 0; i < ROW_OWN; i++) {
+            row = x[own_position_x(THREAD / COLUMN_THREADS, i) * SPARED_FOURS + part];
+            UNROLL
+            for (int j = 0; j < COLUMN_OWN; j++)
+                UNROLL
+                for (int k = 0; k < 4; k++)
+                    accumulate(&acc[i][j], row.v[k], column[j].v[k], 0, 0);
+        }
+    }
+}
+#endif
 #endif
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
@@ -115,6 +169,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #if !FROM_SUMS
     SHARED struct four shared_x[2 * STEP * ROWS / 4];
     SHARED struct four shared_y[2 * STEP * COLUMNS / 4];
+#endif
+#if SPARED
+    SHARED struct four spared_x[ROWS * SPARED_FOURS], spared_y[COLUMNS * SPARED_FOURS];
 #endif
     SHARED int refused;
     shape_ptr S = SHAPE;
@@ -125,8 +182,14 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (THREAD == 0)
         refused = 0;
 #if FROM_SUMS
-    take_sums(S, at, workspace, acc);
+    take_sums(T, S, at, workspace, acc);
+#if SPARED
+    fetch_spared(S, at, workspace, spared_x, spared_y);
+#endif
     BARRIER();
+#if SPARED
+    add_spared(spared_x, spared_y, acc);
+#endif
 #else
     BARRIER();
     multiply(S, at, workspace, (SHARED_POINTER acc_t *)shared_x, (SHARED_POINTER acc_t *)shared_y, acc);
