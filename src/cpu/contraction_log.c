@@ -40,7 +40,7 @@ static int applicable(const struct mf_plan *plan)
  * tables of kernels. */
 int mf_log_products_pay(const struct mf_plan *plan)
 {
-    enum { LEAST_OWN = 4, LEAST_OUTPUTS = 128, LEAST_OF_GPU = 64 };
+    enum { LEAST_OWN = 4, LEAST_OUTPUTS = 128, LEAST_OF_GPU = 64, TINY_TERMS = 16, MOST_TINY = 4096 };
     const struct problem *problem = &plan->problem;
     struct product_form form;
     struct factor_loops loops;
@@ -48,6 +48,8 @@ int mf_log_products_pay(const struct mf_plan *plan)
         !mf_product_find(&problem->program.map, problem->program.reducer[0].arg[0], &form) ||
         form.product != PRODUCT_ADD)
         return 0;
+    if (plan->device->api && problem->reduced_total <= TINY_TERMS && problem->kept_total <= MOST_TINY)
+        return 1; /* one launch is all that counts */
     mf_factors_loops(problem, form.node, &loops);
     const int64_t rows = mf_factors_positions(problem, &loops, ROW_FACTOR);
     const int64_t columns = mf_factors_positions(problem, &loops, COLUMN_FACTOR);

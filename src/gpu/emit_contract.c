@@ -275,6 +275,7 @@ static void emit_log(const struct reducer *reducer, struct gpu_text *to)
                 cls, cls);
     mf_text_append(to, "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
                        "    s.r0_m = a.m;\n    s.r0_s = a.m - a.m == 0 ? a.s : 1;\n    return s;\n}\n\n");
+    mf_text_add(to, "static inline %s logarithm(%s s) { return log_of_sum_%s(s); }\n\n", type, type, cls);
 }
 
 /* Sums of products, and the logarithm that becomes of one. */

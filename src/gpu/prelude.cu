@@ -84,11 +84,28 @@ static inline void store_four(void *to, uint32_t a, uint32_t b, uint32_t c, uint
 
 /* Waits until all that the kernels before this one in its stream have written is there (PTX manual, griddepcontrol). The
  * next kernel's blocks come when this one's are through: where they came earlier they lay unevenly over the
- * multiprocessors, and networks took longer (seen on an H200). */
+ * multiprocessors, and networks took longer (seen on an H200). A kernel of few blocks and little to do may let them come
+ * at once (let_follow), if every thread waits all the same. */
 static inline void follow_stream(void)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The same once these addresses are known: else the compiler's assembler waits first, and finds them out then. */
+static inline void follow_stream_knowing(uint64_t addresses)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("{\n\t.reg .pred known;\n\tsetp.ne.u64 known, %0, 0;\n\t@known griddepcontrol.wait;\n\t}" ::"l"(addresses)
+                 : "memory");
+#endif
+}
+
+static inline void let_follow(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
@@ -172,6 +189,10 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define WARP_BARRIER() __syncwarp() /* what threads of a warp wrote to shared memory is there for the others */
 #define FENCE() __threadfence()
 #define FOLLOW_STREAM() follow_stream()
+#define FOLLOW_STREAM_KNOWING(addresses) follow_stream_knowing(addresses)
+#define LET_FOLLOW() let_follow()
+#define ADDRESS(place) ((uint64_t)(place))
+#define KNOWN(number) asm volatile("" : "+l"(number))
 #define MULHI(a, b) __umulhi(a, b)
 #define FRESH(place) __ldcg(&(place)) /* not from this multiprocessor's own cache */
 #define POPCOUNT(x) ((uint32_t)__popc(x))

@@ -16,13 +16,16 @@ struct bases {
 };
 
 /* A kernel begins by asking for its shape, and touches no memory before that: kernels whose launch says so (gpu_launch)
- * may be there already when the one before them ends. */
+ * may be there already when the one before them ends. One that has much to find out before it touches memory may take
+ * its EARLY_SHAPE, and wait (FOLLOW_STREAM) then. */
 #if SHAPE_IN_MEMORY
 typedef GLOBAL const struct shape *shape_ptr;
 #define SHAPE_PARAMETER GLOBAL const struct shape *shape_
 #define SHAPE (FOLLOW_STREAM(), shape_)
+#define EARLY_SHAPE SHAPE
 #else
 typedef const struct shape *shape_ptr;
 #define SHAPE_PARAMETER const struct shape shape_
 #define SHAPE (FOLLOW_STREAM(), &shape_)
+#define EARLY_SHAPE (&shape_)
 #endif
