@@ -107,6 +107,8 @@ mf_status mf_gpu_make_near(struct mf_plan *plan, const struct gpu_contraction *c
     const struct problem *problem = &plan->problem;
     struct near near = choose(problem, c, MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
     MF_TRY(read_form(plan, &near));
+    if (plan->condition) /* kernels/conditional.cu looks at it before the kernel's own text */
+        near.early = 0;
     const int64_t rows = mf_factors_positions(problem, &c->loops, 0),
                   columns = mf_factors_positions(problem, &c->loops, 1), groups = (rows + near.rows - 1) / near.rows;
     struct gpu_choice choice = {

@@ -10,7 +10,15 @@
  * rows; p[7]: rows * 2^32 + columns.
  * Cost of a term: one product, one fold, 1 + 1/ROW_OWN values from the L1 cache. */
 
-/* Where a thread's HELD terms from t on lie; past the last one it is the last one again, which is not folded. */
+/* Where term number t lies from where the sequence begins; past the last one it is the last one again, which is not
+ * folded. */
+static inline struct place term_place(shape_ptr S, int t, int terms)
+{
+    return element_place(S, no_place(), EXACT || t < terms ? t : terms - 1);
+}
+
+#if EARLY
+/* Where a thread's HELD terms from t on lie. */
 struct held {
     struct place x[ROW_OWN][HELD], y[HELD];
 };
@@ -19,7 +27,7 @@ static inline void find_held(shape_ptr S, const struct place start[ROW_OWN], int
 {
     UNROLL
     for (int h = 0; h < HELD; h++) {
-        const struct place k = element_place(S, no_place(), EXACT || t + h < terms ? t + h : terms - 1);
+        const struct place k = term_place(S, t + h, terms);
         at->y[h] = k;
 #define X(s) at->y[h].i##s += start[0].i##s;
         FOR_INPUTS_y(X)
@@ -34,27 +42,6 @@ static inline void find_held(shape_ptr S, const struct place start[ROW_OWN], int
     }
 }
 
-static inline void load_held(struct tensors T, const struct held *at, value_t_x x[ROW_OWN][HELD], value_t_y y[HELD])
-{
-    UNROLL
-    for (int h = 0; h < HELD; h++) {
-        struct raw r;
-#define X(s) r.x##s = T.in##s[at->y[h].i##s];
-        FOR_INPUTS_y(X)
-#undef X
-        y[h] = factor_y(r);
-        UNROLL
-        for (int i = 0; i < ROW_OWN; i++) {
-#define X(s) r.x##s = T.in##s[at->x[i][h].i##s];
-            FOR_INPUTS_x(X)
-#undef X
-            x[i][h] = factor_x(r);
-        }
-    }
-    LOADED();
-}
-
-#if EARLY
 /* Bits of all addresses, which are to be known before it is waited. */
 static inline uint64_t know_addresses(struct tensors T, struct held *at, struct target to[ROW_OWN])
 {
@@ -84,6 +71,53 @@ static inline uint64_t know_addresses(struct tensors T, struct held *at, struct 
         }
     }
     return all;
+}
+
+/* The terms; each address is known before the first one is read. */
+static inline void load_held(struct tensors T, shape_ptr S, const struct place start[ROW_OWN], struct target to[ROW_OWN],
+                             int t, int terms, value_t_x x[ROW_OWN][HELD], value_t_y y[HELD])
+{
+    struct held at;
+    find_held(S, start, t, terms, &at);
+    FOLLOW_STREAM_KNOWING(know_addresses(T, &at, to));
+    UNROLL
+    for (int h = 0; h < HELD; h++) {
+        struct raw r;
+#define X(s) r.x##s = T.in##s[at.y[h].i##s];
+        FOR_INPUTS_y(X)
+#undef X
+        y[h] = factor_y(r);
+        UNROLL
+        for (int i = 0; i < ROW_OWN; i++) {
+#define X(s) r.x##s = T.in##s[at.x[i][h].i##s];
+            FOR_INPUTS_x(X)
+#undef X
+            x[i][h] = factor_x(r);
+        }
+    }
+    LOADED();
+}
+#else
+static inline void load_held(struct tensors T, shape_ptr S, const struct place start[ROW_OWN], struct target to[ROW_OWN],
+                             int t, int terms, value_t_x x[ROW_OWN][HELD], value_t_y y[HELD])
+{
+    UNROLL
+    for (int h = 0; h < HELD; h++) {
+        const struct place k = term_place(S, t + h, terms);
+        struct raw r;
+#define X(s) r.x##s = T.in##s[start[0].i##s + k.i##s];
+        FOR_INPUTS_y(X)
+#undef X
+        y[h] = factor_y(r);
+        UNROLL
+        for (int i = 0; i < ROW_OWN; i++) {
+#define X(s) r.x##s = T.in##s[start[i].i##s + k.i##s];
+            FOR_INPUTS_x(X)
+#undef X
+            x[i][h] = factor_x(r);
+        }
+    }
+    LOADED();
 }
 #endif
 
@@ -120,11 +154,9 @@ static inline acc_t fold_whole(const value_t_x x[HELD], const value_t_y y[HELD])
     return part[0];
 }
 #else
-static inline void add_held(struct tensors T, const struct held *at, int t, int terms, acc_t acc[ROW_OWN])
+static inline void add_held(const value_t_x x[ROW_OWN][HELD], const value_t_y y[HELD], int t, int terms,
+                            acc_t acc[ROW_OWN])
 {
-    value_t_x x[ROW_OWN][HELD];
-    value_t_y y[HELD];
-    load_held(T, at, x, y);
     UNROLL
     for (int i = 0; i < ROW_OWN; i++) {
         int pass = 0;
@@ -202,24 +234,18 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         to[i] = move_target(S, below, row + i, 0);
         acc[i] = acc_empty(0);
     }
-#if WHOLE
-    struct held at;
     value_t_x x[ROW_OWN][HELD];
     value_t_y y[HELD];
-    find_held(S, start, warp * HELD, terms, &at);
-#if EARLY
-    FOLLOW_STREAM_KNOWING(know_addresses(T, &at, to));
-#endif
-    load_held(T, &at, x, y);
+#if WHOLE
+    load_held(T, S, start, to, warp * HELD, terms, x, y);
     UNROLL
     for (int i = 0; i < ROW_OWN; i++)
         acc[i] = fold_whole(x[i], y);
 #else
     NO_UNROLL
     for (int t = warp * HELD; t < terms; t += WARPS * HELD) {
-        struct held at;
-        find_held(S, start, t, terms, &at);
-        add_held(T, &at, t, terms, acc);
+        load_held(T, S, start, to, t, terms, x, y);
+        add_held(x, y, t, terms, acc);
     }
 #endif
 #if WARPS > 1
