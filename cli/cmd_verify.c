@@ -89,12 +89,18 @@ static int check_file(struct job *job, const char *path)
     return status;
 }
 
-static int known_solver(const mf_device *device, const char *name)
+/* Of solvers that run by name only, those whose errors are known. */
+static int check_solver(const mf_device *device, const char *opened, const char *name)
 {
     int known = !name || !strcmp(name, "automatic"), kind = mf_device_kind(device);
     for (int s = 0; list_solver(kind, s); s++)
         known |= name && list_is_solver(list_solver(kind, s), name);
-    return known;
+    if (known || verify_is_by_name(kind, name))
+        return known || verify_knows_errors(name, NULL)
+                   ? 0
+                   : complain(2, "solver \"%s\" adds in an order of its own, and verify has no bound for its errors",
+                              name);
+    return complain(2, "%s has no solver \"%s\"; 'modefold info' lists them", opened, name);
 }
 
 int command_verify(int argc, char **argv)
@@ -114,8 +120,8 @@ int command_verify(int argc, char **argv)
     int status = options_parse(argc, argv, specs, &problems);
     if (!status && mf_device_open(device, &job->verifier.device[0]) != MF_OK)
         status = complain_library();
-    if (!status && !known_solver(job->verifier.device[0], job->verifier.solver))
-        status = complain(2, "%s has no solver \"%s\"; 'modefold info' lists them", device, job->verifier.solver);
+    if (!status)
+        status = check_solver(job->verifier.device[0], device, job->verifier.solver);
     if (!status && mf_device_open("cpu", &job->verifier.reference) != MF_OK)
         status = complain_library();
     if (!status && !(status = define_operations(&define, job->verifier.device[0])))

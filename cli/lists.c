@@ -41,6 +41,12 @@ const char *list_solver_what(int kind, int number)
     return table[number] ? table[number]->what : NULL;
 }
 
+const char *list_solver_by_name(int kind, int number)
+{
+    const struct solver *const *table = kind == kDLCPU ? mf_solvers_by_name : mf_gpu_solvers_by_name;
+    return table[number] ? table[number]->name : NULL;
+}
+
 int list_is_solver(const char *listed, const char *asked)
 {
     return mf_solver_is_named(listed, asked);

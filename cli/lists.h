@@ -13,6 +13,8 @@ int list_type_named(const char *name, DLDataType *dtype);
  * processor's last one is "reference". */
 const char *list_solver(int kind, int number);
 const char *list_solver_what(int kind, int number);
+/* Those that run by name only, since they add in an order of their own. */
+const char *list_solver_by_name(int kind, int number);
 /* Whether the name that was asked for is this solver's, maybe with a form: multi, multi:swap. */
 int list_is_solver(const char *listed, const char *asked);
 const char *list_reducer(int number);

@@ -46,7 +46,7 @@ static const char *wanted_name(const struct run *run, int device, const char *na
 {
     int kind = mf_device_kind(run->verifier->device[device]);
     const char *only = run->verifier->solver;
-    if (!only && has_solver(kind, run->line->solver))
+    if (!only && (has_solver(kind, run->line->solver) || verify_is_by_name(kind, run->line->solver)))
         only = run->line->solver;
     if (!only)
         return kind == kDLCPU || !strcmp(name, "automatic") ? name : NULL;
@@ -106,6 +106,20 @@ static enum finding_kind compare_solver(struct run *run, int device, const char 
     return kind;
 }
 
+/* The solver that is asked for, if its order is its own and the line's errors by it are known. */
+static enum finding_kind compare_by_name(struct run *run, int device)
+{
+    const int kind = mf_device_kind(run->verifier->device[device]);
+    const char *asked = run->verifier->solver ? run->verifier->solver : run->line->solver;
+    const struct way way = {asked, 0, 1};
+    int ran;
+    if (!verify_is_by_name(kind, asked) || !verify_knows_errors(asked, run->line))
+        return FINDING_NONE;
+    enum finding_kind found = compare_way(run, device, run->line, &way, &ran);
+    run->verifier->ran_by_name += device == 0 && ran && !found;
+    return found;
+}
+
 static enum finding_kind compare_all(struct run *run)
 {
     for (int d = 0; d < run->verifier->device_count; d++) {
@@ -114,15 +128,18 @@ static enum finding_kind compare_all(struct run *run)
             const char *name = wanted_name(run, d, list_solver(device_kind, s));
             if (!name || (!strcmp(name, "reference") && !run->verifier->solver))
                 continue;
-            enum finding_kind kind = compare_solver(run, d, name, &ran);
-            if (kind)
-                return kind;
+            enum finding_kind here = compare_solver(run, d, name, &ran);
+            if (here)
+                return here;
             if (s < AUTOMATIC && d == 0)
                 run->verifier->ran[s] += ran;
         }
+        enum finding_kind kind = compare_by_name(run, d);
+        if (kind)
+            return kind;
         if (!wanted_name(run, d, "automatic"))
             continue;
-        enum finding_kind kind = compare_solver(run, d, NULL, &ran);
+        kind = compare_solver(run, d, NULL, &ran);
         if (kind)
             return kind;
         run->verifier->ran[AUTOMATIC] += d == 0;
@@ -233,6 +250,15 @@ void verify_summary(FILE *out, const struct verifier *verifier)
     if (verifier->ran[AUTOMATIC]) {
         fprintf(out, "%sautomatic choice ", before);
         grouped(out, verifier->ran[AUTOMATIC]);
+    }
+    if (verifier->ran_by_name) {
+        if (verifier->solver)
+            fprintf(out, "%s%s, by its bound, ", before, verifier->solver);
+        else
+            fprintf(out, "%ssolvers by name, by their bounds, ", before);
+        grouped(out, verifier->ran_by_name);
+    } else if (verifier->solver && verify_is_by_name(kind, verifier->solver)) {
+        fprintf(out, "; solver %s was compared with the reference in none of them", verifier->solver);
     }
     if (verifier->refused) {
         fprintf(out, "; rightly refused ");

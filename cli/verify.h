@@ -1,5 +1,5 @@
 /* Problems against the reference, bit for bit; log-space products that the library adds in an order of its own are
- * compared with their bound too. */
+ * compared with their bound too, and solvers that run by name only with theirs. */
 #ifndef MF_CLI_VERIFY_H
 #define MF_CLI_VERIFY_H
 
@@ -34,6 +34,7 @@ struct verifier {
     const char *solver;   /* only this one; null: all that apply, and the automatic choice */
     long ran
         [VERIFY_SOLVERS]; /* problems compared on device 0, by list_solver's number; the last is the automatic choice */
+    long ran_by_name;     /* the same of a solver with an order of its own */
     long problems, refused; /* refused: by the library, and all solvers agree */
     double terms;           /* products of all mode sizes, summed over the problems */
 };
@@ -44,8 +45,12 @@ enum finding_kind verify_problem(struct verifier *verifier, const struct problem
 
 /* Whether the library's choice for this line adds in an order of its own, so that its bits are not the reference's. */
 int verify_is_free(mf_device *device, const struct problem_line *line);
-/* Whether the line is one whose errors are known. */
+/* Whether the line is one whose errors are known: of log-space products, and of solvers by name. */
 int verify_has_bound(const struct problem_line *line);
+/* Whether a device of this kind has a solver of this name (maybe with a form) that runs by name only, since it adds in
+ * an order of its own; and whether the line's errors by it are known (null: any line's). */
+int verify_is_by_name(int kind, const char *solver);
+int verify_knows_errors(const char *solver, const struct problem_line *line);
 /* Outputs within the bound of what is expected become that. */
 void verify_forgive(mf_device *device, const struct problem_line *line, const struct problem_memory *memory);
 

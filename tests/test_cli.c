@@ -336,6 +336,18 @@ static void test_verify_command(void)
     CHECK(run("verify 'ij->i | sum(a) | a=f99[4]'") == 2 && strstr(err_text, "f99"));
     CHECK(run("verify --file none.txt") == 1 && strstr(err_text, "none.txt"));
     CHECK(run("verify --solver none") == 2 && strstr(err_text, "cpu has no solver \"none\""));
+    expect_part("verify --solver log-exact 'ik,kj->ij | logsumexp(a+b) | a=f32[9,40] b=f32[40,11]'",
+                "reference: log-exact, by its bound, 1\n");
+    expect_part("verify --solver log-two-pass 'ik,kj->ij | logsumexp(a-b) | a=f32[9,40] b=f32[40,11] | data=special'",
+                "reference: log-two-pass, by its bound, 1\n");
+    expect_part("verify 'ik,kj->ij | logsumexp(a+b) | a=f64[9,40] b=f64[40,11] | solver=log-certified'",
+                "reference: solvers by name, by their bounds, 1\n");
+    expect_part("verify --solver direct 'ik,kj->ij | sum(a*b) | a=f32[9,40] b=f32[40,64]'",
+                "reference: direct, by its bound, 1\n");
+    expect_part("verify --solver log-exact 'ij->i | sum(a) | a=f32[4,5]'",
+                "1 problem; solver log-exact was compared with the reference in none of them");
+    CHECK(run("verify --solver log-fast --count 1") == 2 &&
+          strstr(err_text, "solver \"log-fast\" adds in an order of its own, and verify has no bound for its errors"));
     CHECK(run("verify --count -3") == 2 && strstr(err_text, "--count takes a whole number from 0 on"));
     CHECK(system("echo 'i->i | a' >problems.txt") == 0);
     CHECK(run("verify --file problems.txt") == 1 && strstr(err_text, "problems.txt, problem 1: a problem is"));
@@ -435,6 +447,11 @@ static void test_gpu(void)
     expect_part("plan --device opencl:0 'ij->i' 'sum(a)' x.npy", "solver ");
     expect_part("verify --device opencl:0 'ij->i | sum(a) | a=f32[10,20]'", "automatic choice 1\n");
     expect_part("verify --device opencl:0 --solver rows 'ij->i | sum(a) | a=f32[10,20]'", "reference: rows 1\n");
+    expect_part("verify --device opencl:0 --solver log-exact 'ik,kj->ij | logsumexp(a+b) | a=f32[9,40] b=f32[40,11]'",
+                "reference: log-exact, by its bound, 1\n");
+    expect_error("plan --device opencl:0 --solver log-exact:bad 'ik,kj->ij' 'logsumexp(a+b)' a=f32[9,40] b=f32[40,11]",
+                 1, "solver log-exact has no form \"bad\"");
+    CHECK(run("verify --device opencl:0 --solver cublas") == 2 && strstr(err_text, "verify has no bound"));
     CHECK(run("verify --device opencl:0 --solver outer") == 2 && strstr(err_text, "opencl:0 has no solver \"outer\""));
     expect_part("bench --device opencl:0 --seconds 0 'ij->i | sum(a) | a=f32[10,20]'", " -      -  -             rows");
     expect_json("bench --device opencl:0 --seconds 0 --json 'ij->i | sum(a) | a=f32[10,20]'", "\"ratio\": null");
