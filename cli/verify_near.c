@@ -42,7 +42,7 @@ static int is_wide_float(DLDataType type)
 int verify_knows_errors(const char *solver, const struct problem_line *line)
 {
     static const char *const logs[] = {"log-certified", "log-exact", "log-running", "log-two-pass", NULL},
-                             *const sums[] = {"openblas", "direct", NULL};
+                             *const sums[] = {"openblas", "direct", "fused", NULL};
     for (int s = 0; logs[s]; s++)
         if (list_is_solver(logs[s], solver))
             return !line || verify_has_bound(line);

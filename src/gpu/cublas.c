@@ -10,7 +10,6 @@ typedef struct cublasContext *cublasHandle_t;
 
 enum { OPERATION_N = 0, OPERATION_T = 1, DEFAULT_ALGORITHM = -1 };
 enum { COMPUTE_32F = 68, COMPUTE_32F_FAST_TF32 = 77, COMPUTE_64F = 70 };
-enum { WORKSPACE_BYTES = 8 << 20 }; /* so that it allocates nothing when a stream is captured */
 
 static struct {
 #define FUNCTION(name, symbol, arguments) int(*name) arguments;
@@ -35,7 +34,8 @@ static void load(void)
 struct cublas {
     struct gpu *gpu;
     cublasHandle_t handle;
-    void *workspace;
+    void *workspace; /* so that it allocates nothing when a stream is captured */
+    int64_t bytes;
     pthread_mutex_t lock; /* the handle's stream is state */
 };
 
@@ -49,12 +49,12 @@ static mf_status make_handle(struct cublas *cublas)
     MF_TRY(mf_cuda_enter(cublas->gpu));
     int result = library.Create(&cublas->handle);
     if (!result)
-        result = library.SetWorkspace(cublas->handle, cublas->workspace, WORKSPACE_BYTES);
+        result = library.SetWorkspace(cublas->handle, cublas->workspace, (size_t)cublas->bytes);
     mf_cuda_leave();
     return result ? failed(result, "making a handle") : MF_OK;
 }
 
-mf_status mf_cublas_open(struct gpu *gpu, struct cublas **opened)
+mf_status mf_cublas_open(struct gpu *gpu, int64_t bytes, struct cublas **opened)
 {
     const struct gpu_api *api = ((const struct gpu_common *)gpu)->api;
     *opened = NULL;
@@ -67,8 +67,9 @@ mf_status mf_cublas_open(struct gpu *gpu, struct cublas **opened)
     if (!cublas)
         return MF_ERROR_MEMORY;
     cublas->gpu = gpu;
+    cublas->bytes = bytes;
     pthread_mutex_init(&cublas->lock, NULL);
-    mf_status status = api->alloc(gpu, WORKSPACE_BYTES, &cublas->workspace);
+    mf_status status = api->alloc(gpu, bytes, &cublas->workspace);
     if (!status)
         status = make_handle(cublas);
     if (status)
@@ -109,7 +110,7 @@ mf_status mf_cublas_multiply(struct cublas *cublas, const struct gemm *gemm, con
     pthread_mutex_lock(&cublas->lock);
     int result = library.SetStream(cublas->handle, stream);
     if (!result) /* setting the stream takes the workspace away */
-        result = library.SetWorkspace(cublas->handle, cublas->workspace, WORKSPACE_BYTES);
+        result = library.SetWorkspace(cublas->handle, cublas->workspace, (size_t)cublas->bytes);
     if (!result)
         result = library.GemmStridedBatchedEx(
             cublas->handle, gemm->a_transposed ? OPERATION_T : OPERATION_N,

@@ -8,7 +8,7 @@
 struct cublas;
 
 /* A handle with its workspace. Errors: MF_ERROR_DEVICE where there is no cuBLAS, or no CUDA. */
-mf_status mf_cublas_open(struct gpu *gpu, struct cublas **cublas);
+mf_status mf_cublas_open(struct gpu *gpu, int64_t bytes, struct cublas **cublas);
 void mf_cublas_close(struct cublas *cublas);
 /* Puts the product into the stream; with add, c is added to. Several threads may call it. */
 mf_status mf_cublas_multiply(struct cublas *cublas, const struct gemm *gemm, const void *a, const void *b, void *c,

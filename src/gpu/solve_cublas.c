@@ -7,6 +7,8 @@
 #include "cublas.h"
 #include "form.h"
 
+enum { CUBLAS_BYTES = 8 << 20 }; /* of the device's memory for cuBLAS itself */
+
 static int applicable(const struct mf_plan *plan)
 {
     struct gemm gemm;
@@ -57,7 +59,7 @@ static mf_status make(struct mf_plan *plan)
     mf_gemm_find(&plan->problem, &data->gemm);
     mf_status status = read_form(plan, &data->gemm);
     if (status == MF_OK)
-        status = mf_cublas_open(plan->device->gpu, &data->cublas);
+        status = mf_cublas_open(plan->device->gpu, CUBLAS_BYTES, &data->cublas);
     if (status != MF_OK) {
         mf_free(data);
         return status;

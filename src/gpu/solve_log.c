@@ -20,9 +20,8 @@ enum { PACKED = 8, PACK_THREADS = 256, PACK_STEP = PACK_THREADS };
 /* Terms of great products of float32 in one call of cuBLAS: tensor cores cut sums off, calls' sums are rounded. */
 enum { AT_ONCE = 1024 };
 
-/* Terms that a position's third copy of exponentials leaves out (kernels/log_store.cl), so that there is room for the
- * greatest values and the flags: as many bytes as memory is read in. */
-enum { SPARED = 8 };
+/* Of the device's memory for cuBLAS itself: products of halves took as long with 8 MB (seen on an H200). */
+enum { CUBLAS_BYTES = 256 << 10 };
 
 /* ---- which folds ---- */
 
@@ -88,15 +87,10 @@ static int64_t pitched(int64_t total)
     return (total + 3) / 4 * 4;
 }
 
-static int spared(const struct log_plan *log)
-{
-    return log->copies == 3 ? SPARED : 0;
-}
-
 /* Numbers from one position's exponentials for cuBLAS to the next one's: POWER_PITCH of kernels/log_store.cl. */
 static int64_t power_pitch(const struct mf_plan *plan, const struct log_plan *log)
 {
-    return pitched(plan->problem.reduced_total) * log->copies - spared(log);
+    return pitched(plan->problem.reduced_total) * log->copies;
 }
 
 /* Bytes of a factor's exponentials. */
@@ -153,10 +147,9 @@ static mf_status make_pack(struct mf_plan *plan, const struct log_plan *log)
     choice.workspace_bytes = log->room.bytes;
     mf_emit_slots(problem, &slots);
     mf_text_add(&choice.macros,
-                "#define STEP %d\n#define HELD_TILES %d\n#define PACKED %d\n#define COPIES %d\n#define SPARED %d\n"
+                "#define STEP %d\n#define HELD_TILES %d\n#define PACKED %d\n#define COPIES %d\n"
                 "#define BY_TERMS %d\n#define CERTIFIED 0\n#define IN_TREE 0\n",
-                PACK_STEP, problem->program.reducer[0].cls == CLS_F64 ? 2 : 4, PACKED, log->copies, spared(log),
-                log->by_cublas);
+                PACK_STEP, problem->program.reducer[0].cls == CLS_F64 ? 2 : 4, PACKED, log->copies, log->by_cublas);
     mf_emit_contraction(problem, &slots, &log->contraction, &choice.functions);
     mf_emit_factors(problem, &slots, &log->contraction, &tile, &choice.functions);
     mf_text_append(&choice.functions, mf_text_log_store_cl);
@@ -187,9 +180,9 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
     mf_emit_slots(problem, &slots);
     mf_gpu_tile_macros(problem, &powers, tile, tile, &choice.macros);
     mf_text_add(&choice.macros,
-                "#define IN_TREE 0\n#define COPIES %d\n#define SPARED %d\n#define FROM_SUMS %d\n"
+                "#define IN_TREE 0\n#define COPIES %d\n#define FROM_SUMS %d\n"
                 "#define SUMS_IN_OUTPUT %d\n#define CERTIFIED %d\n#define LEAST %s\n",
-                log->copies, spared(log), log->by_cublas, log->sums_in_output, log->certified,
+                log->copies, log->by_cublas, log->sums_in_output, log->certified,
                 f32 ? "mf_bits_f32(0x0d000000u)" /* 2^-101 */ : "mf_bits_f64(0x0380000000000000ul)" /* 2^-967 */);
     mf_emit_contraction(problem, &slots, &powers, &choice.functions);
     mf_emit_factors(problem, &slots, &powers, tile, &choice.functions);
@@ -204,7 +197,7 @@ static mf_status add_product(struct mf_plan *plan, const struct log_plan *log)
 
 struct log_gemm {
     struct cublas *cublas;
-    struct gemm small, great; /* the products with a low half; those without, or all */
+    struct gemm small, great; /* of floats in halves: the products with a low half; those without, or all */
     int copies, sums_in_output;
     int64_t terms;               /* of great, which has at most AT_ONCE of them at a time */
     int64_t x, great_x, y, sums; /* bytes of the workspace before them */
@@ -257,7 +250,7 @@ static mf_status add_gemm(struct mf_plan *plan, struct log_plan *log)
                              .tensor_floats = type == DT_f32,
                              .m = columns,
                              .n = rows,
-                             .k = log->copies == 3 ? pitch : terms,
+                             .k = terms,
                              .batch = batch_of(plan, log),
                              .a_transposed = 1,
                              .a_pitch = pitch,
@@ -326,34 +319,29 @@ static void place_sums(const struct mf_plan *plan, struct log_plan *log)
     }
 }
 
-/* Whether a plan with so many copies keeps to three times its operands' bytes (were they of the sums' type). */
-static int has_room(const struct mf_plan *plan, struct log_plan *log, int copies)
+/* Whether a plan keeps to three times its operands' bytes (were they of the sums' type), with what cuBLAS has. */
+static int has_room(const struct mf_plan *plan, struct log_plan *log)
 {
     const struct problem *problem = &plan->problem;
     const int64_t positions = positions_of(plan, log, 0) + positions_of(plan, log, 1);
-    log->copies = copies;
     plan_room(plan, log);
-    return log->room.bytes <= 3 * batch_of(plan, log) * positions * problem->reduced_total *
-                                  (int64_t)mf_cls_size(problem->program.reducer[0].cls);
+    return log->room.bytes + CUBLAS_BYTES <= 3 * batch_of(plan, log) * positions * problem->reduced_total *
+                                                 (int64_t)mf_cls_size(problem->program.reducer[0].cls);
 }
 
-/* How cuBLAS gets float32: with three copies all products are one product of matrices, which is worth its memory where
- * that is little. Tiles of logarithms: threads beside each other take columns. */
+/* How cuBLAS multiplies, if it does; and the tiles of logarithms. */
 static int plan_cublas(const struct mf_plan *plan, struct log_plan *log)
 {
-    enum { LITTLE = 64 << 20 };
-    static const struct contract_tile tile = {64, 64, 8, 1, 16, 1, 0}, few_tile = {32, 32, 4, 1, 16, 1, 0};
+    static const struct contract_tile tile = {64, 64, 4, 4, 16, 1, 0}, few_tile = {32, 32, 2, 4, 16, 1, 0};
     const int few = mf_gpu_tile_blocks(&plan->problem, &log->contraction, &tile) <=
                     2 * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
     if (!wants_cublas(plan, log))
         return 0;
     log->by_cublas = 1;
     log->tile = few ? &few_tile : &tile;
+    log->copies = plan->problem.program.reducer[0].cls == CLS_F32 ? 2 : 1;
     place_sums(plan, log);
-    if (plan->problem.program.reducer[0].cls != CLS_F32)
-        return has_room(plan, log, 1);
-    return (plan->problem.reduced_total <= AT_ONCE && has_room(plan, log, 3) && log->room.bytes <= LITTLE) ||
-           has_room(plan, log, 2);
+    return has_room(plan, log);
 }
 
 /* ---- which way outputs took ---- */
@@ -435,7 +423,8 @@ static void choose_product(const struct mf_plan *plan, struct log_plan *log)
 {
     const struct gpu_api *api = plan->device->api;
     find(plan, &log->contraction);
-    if (plan_cublas(plan, log) && (api != &mf_gpu_cuda || mf_cublas_open(plan->device->gpu, &log->cublas) == MF_OK))
+    if (plan_cublas(plan, log) &&
+        (api != &mf_gpu_cuda || mf_cublas_open(plan->device->gpu, CUBLAS_BYTES, &log->cublas) == MF_OK))
         return;
     log->by_cublas = log->sums_in_output = 0;
     log->copies = 1;

@@ -63,6 +63,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int first = (int)((int64_t)part * S->p[3]), vectors = b.vectors != 0;
     const int end = (int)(first + S->p[3] < S->reduced_total ? first + S->p[3] : S->reduced_total);
 #if FLAGGED
+    LET_FOLLOW(); /* this one is through at once, nearly always */
     if (!((GLOBAL const int *)(workspace + S->p[4]))[flag_of(S, at)])
         return;
 #endif

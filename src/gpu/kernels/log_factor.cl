@@ -33,13 +33,13 @@ static inline void F(store_tile)(SHARED_POINTER const F(value_t) *tile, SHARED_P
     if (positions == PACKED) {
         UNROLL
         for (int p = 0; p < PACKED; p++) {
-            store_power(to, copy, SIDE_NUMBER, k, k < terms ? exponential(v[p] - maxima[p]) : 0);
+            store_power(to, copy, SIDE_NUMBER, k < terms ? exponential(v[p] - maxima[p]) : 0);
             to += POWER_PITCH(copy);
         }
     } else {
         NO_UNROLL
         for (int p = 0; p < positions; p++)
-            store_power(to + p * POWER_PITCH(copy), copy, SIDE_NUMBER, k,
+            store_power(to + p * POWER_PITCH(copy), copy, SIDE_NUMBER,
                         k < terms ? exponential(tile[THREAD * F(PITCH) + p] - maxima[p]) : 0);
     }
 }
@@ -51,7 +51,7 @@ static inline void F(store_tile)(SHARED_POINTER const F(value_t) *tile, SHARED_P
     if (position < positions) {
         NO_UNROLL
         for (int k = THREAD / PACKED; k < n; k += THREADS / PACKED)
-            store_power(to + (t + k) * pitch + position, terms * pitch, SIDE_NUMBER, t + k,
+            store_power(to + (t + k) * pitch + position, terms * pitch, SIDE_NUMBER,
                         exponential(tile[k * F(PITCH) + position] - maxima[position]));
     }
 }

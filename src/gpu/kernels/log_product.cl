@@ -6,11 +6,11 @@
  * The certificate (docs/numerics.md, section 10): where S < K LEAST, what underflowed might show. A block with such an
  * output, or one whose greatest terms are +inf or NaN, stores nothing and sets its flag: it is computed by contract.cl,
  * one exp a term. p[2], p[3], p[4], p[5]: as in log_pack.cl. The workspace begins with the flags. */
+#if !FROM_SUMS
 struct ALIGNED(16) four {
     acc_t v[4];
 };
 
-#if !FROM_SUMS
 enum { SLOTS_ROW = ROWS * STEP / 4 / THREADS, SLOTS_COLUMN = COLUMNS * STEP / 4 / THREADS };
 
 /* The thread's share of STEP terms of one side, from term t on: vectors of 4 positions. Past the ends it is the last
@@ -46,27 +46,35 @@ static inline acc_t certified(acc_t sum, acc_t row, acc_t column, acc_t least, i
     return nothing ? LOWEST : scale + (rest + logarithm(sum));
 }
 
-/* Rows and columns past the ends take part as the last ones. */
-static inline int certify(shape_ptr S, struct corner at, GLOBAL const char *workspace,
-                          acc_t acc[ROW_OWN][COLUMN_OWN])
+/* The greatest values of a thread's rows and columns; past the ends those of the last ones. */
+struct greatest {
+    acc_t row[ROW_OWN], column[COLUMN_OWN];
+};
+
+static inline struct greatest take_greatest(shape_ptr S, struct corner at, GLOBAL const char *workspace)
 {
     const int rows = (int)(S->p[7] >> 32), columns = (int)(S->p[7] & 0xffffffff);
     GLOBAL const acc_t *row_most = (GLOBAL const acc_t *)(workspace + S->p[2]) + at.batch * rows;
     GLOBAL const acc_t *column_most = (GLOBAL const acc_t *)(workspace + S->p[3]) + at.batch * columns;
-    const acc_t least = CERTIFIED ? (acc_t)S->reduced_total * LEAST : 0;
-    acc_t row[ROW_OWN], column[COLUMN_OWN];
-    int failed = 0;
+    struct greatest g;
     UNROLL
     for (int i = 0; i < ROW_OWN; i++) {
         const int m = (int)at.row + own_position_x(THREAD / COLUMN_THREADS, i);
-        row[i] = row_most[m < rows ? m : rows - 1];
+        g.row[i] = row_most[m < rows ? m : rows - 1];
     }
     UNROLL
     for (int j = 0; j < COLUMN_OWN; j++) {
         const int n = (int)at.column + own_position_y(THREAD % COLUMN_THREADS, j);
-        column[j] = column_most[n < columns ? n : columns - 1];
+        g.column[j] = column_most[n < columns ? n : columns - 1];
     }
-    EVERY_OUTPUT acc[i][j] = certified(acc[i][j], row[i], column[j], least, &failed);
+    return g;
+}
+
+static inline int certify(shape_ptr S, struct greatest g, acc_t acc[ROW_OWN][COLUMN_OWN])
+{
+    const acc_t least = CERTIFIED ? (acc_t)S->reduced_total * LEAST : 0;
+    int failed = 0;
+    EVERY_OUTPUT acc[i][j] = certified(acc[i][j], g.row[i], g.column[j], least, &failed);
     return failed;
 }
 
@@ -98,15 +106,18 @@ static inline void multiply(shape_ptr S, struct corner at, GLOBAL const char *wo
 }
 
 #else
-static inline void take_sums(struct tensors T, shape_ptr S, struct corner at, GLOBAL const char *workspace,
-                             acc_t acc[ROW_OWN][COLUMN_OWN])
+static inline GLOBAL acc_t *sums_at(struct tensors T, shape_ptr S, struct corner at, GLOBAL char *workspace)
+{
+#if SUMS_IN_OUTPUT
+    return (GLOBAL acc_t *)T.out0 + at.batch * S->p[6];
+#else
+    return (GLOBAL acc_t *)(workspace + S->p[6]) + at.batch * (S->p[7] >> 32) * (S->p[7] & 0xffffffff);
+#endif
+}
+
+static inline void take_sums(shape_ptr S, struct corner at, GLOBAL const acc_t *sums, acc_t acc[ROW_OWN][COLUMN_OWN])
 {
     const int rows = (int)(S->p[7] >> 32), columns = (int)(S->p[7] & 0xffffffff);
-#if SUMS_IN_OUTPUT
-    GLOBAL const acc_t *sums = (GLOBAL const acc_t *)T.out0 + at.batch * S->p[6];
-#else
-    GLOBAL const acc_t *sums = (GLOBAL const acc_t *)(workspace + S->p[6]) + at.batch * rows * columns;
-#endif
     EVERY_OUTPUT
     {
         const int m = (int)at.row + own_position_x(THREAD / COLUMN_THREADS, i);
@@ -115,50 +126,48 @@ static inline void take_sums(struct tensors T, shape_ptr S, struct corner at, GL
     }
 }
 
-#if SPARED
-/* The high halves of the last SPARED terms: in the second copy of x and the first of y (log_store.cl). In shared memory
- * the rows' lie together, and the columns' beside each other, four by four. */
-enum { SPARED_FOURS = SPARED / 4 };
+/* Outputs where the sums are, four columns of float32 to a thread: whole blocks read and write vectors of four. */
+#if SUMS_IN_OUTPUT
+enum { FOURS = COLUMN_OWN == 4 && sizeof(acc_t) == 4 };
 
-static inline void fetch_spared(shape_ptr S, struct corner at, GLOBAL const char *workspace,
-                                SHARED_POINTER struct four *x, SHARED_POINTER struct four *y)
+struct ALIGNED(16) four {
+    acc_t v[4];
+};
+
+static inline int is_whole(shape_ptr S, struct corner at, GLOBAL const acc_t *sums)
 {
-    const int rows = (int)(S->p[7] >> 32), columns = (int)(S->p[7] & 0xffffffff);
-    const int64_t copy = PITCHED(S->reduced_total), last = copy - SPARED;
-    GLOBAL const acc_t *from_x = (GLOBAL const acc_t *)(workspace + S->p[4]) + at.batch * rows * POWER_PITCH(copy);
-    GLOBAL const acc_t *from_y = (GLOBAL const acc_t *)(workspace + S->p[5]) + at.batch * columns * POWER_PITCH(copy);
+    return FOURS && at.row + ROWS <= (int64_t)(S->p[7] >> 32) && at.column + COLUMNS <= (S->p[7] & 0xffffffff) &&
+           !(((uint64_t)sums | (uint64_t)S->p[9] * 4) & 15);
+}
+
+/* A thread's vector of row i. */
+static inline GLOBAL struct four *four_at(shape_ptr S, struct corner at, GLOBAL acc_t *sums, int i)
+{
+    const int64_t row = at.row + own_position_x(THREAD / COLUMN_THREADS, i);
+    return (GLOBAL struct four *)(sums + row * S->p[9] + at.column + own_position_y(THREAD % COLUMN_THREADS, 0));
+}
+
+static inline void take_fours(shape_ptr S, struct corner at, GLOBAL acc_t *sums, acc_t acc[ROW_OWN][COLUMN_OWN])
+{
     UNROLL
-    for (int e = THREAD; e < (ROWS + COLUMNS) * SPARED_FOURS; e += THREADS) {
-        const int position = e / SPARED_FOURS, part = e % SPARED_FOURS;
-        const int m = (int)at.row + position, n = (int)at.column + position - ROWS;
-        if (position < ROWS)
-            x[e] = *(GLOBAL const struct four *)(from_x + (m < rows ? m : rows - 1) * POWER_PITCH(copy) + copy + last +
-                                                 part * 4);
-        else
-            y[part * COLUMNS + position - ROWS] =
-                *(GLOBAL const struct four *)(from_y + (n < columns ? n : columns - 1) * POWER_PITCH(copy) + last +
-                                              part * 4);
+    for (int i = 0; i < ROW_OWN; i++) {
+        const struct four v = *four_at(S, at, sums, i);
+        UNROLL
+        for (int j = 0; j < COLUMN_OWN; j++)
+            acc[i][j] = v.v[j % 4];
     }
 }
 
-static inline void add_spared(SHARED_POINTER const struct four *x, SHARED_POINTER const struct four *y,
-                              acc_t acc[ROW_OWN][COLUMN_OWN])
+static inline void store_fours(struct tensors T, shape_ptr S, struct corner at, GLOBAL acc_t *sums,
+                               acc_t acc[ROW_OWN][COLUMN_OWN])
 {
-    NO_UNROLL /* registers */
-    for (int part = 0; part < SPARED_FOURS; part++) {
-        struct four row, column[COLUMN_OWN];
+    UNROLL
+    for (int i = 0; i < ROW_OWN; i++) {
+        uint32_t v[4] = {0};
         UNROLL
         for (int j = 0; j < COLUMN_OWN; j++)
-            column[j] = y[part * COLUMNS + own_position_y(THREAD % COLUMN_THREADS, j)];
-        UNROLL
-        for (int i = 0; i < ROW_OWN; i++) {
-            row = x[own_position_x(THREAD / COLUMN_THREADS, i) * SPARED_FOURS + part];
-            UNROLL
-            for (int j = 0; j < COLUMN_OWN; j++)
-                UNROLL
-                for (int k = 0; k < 4; k++)
-                    accumulate(&acc[i][j], row.v[k], column[j].v[k], 0, 0);
-        }
+            v[j % 4] = mf_f32_bits((float)results_at(T, no_target(), acc_state(S, acc[i][j]), S->reduced_total).y0);
+        store_four(four_at(S, at, sums, i), v[0], v[1], v[2], v[3]);
     }
 }
 #endif
@@ -170,9 +179,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED struct four shared_x[2 * STEP * ROWS / 4];
     SHARED struct four shared_y[2 * STEP * COLUMNS / 4];
 #endif
-#if SPARED
-    SHARED struct four spared_x[ROWS * SPARED_FOURS], spared_y[COLUMNS * SPARED_FOURS];
-#endif
     SHARED int refused;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -182,19 +188,23 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (THREAD == 0)
         refused = 0;
 #if FROM_SUMS
-    take_sums(T, S, at, workspace, acc);
-#if SPARED
-    fetch_spared(S, at, workspace, spared_x, spared_y);
+    LET_FOLLOW();
+    const struct greatest g = take_greatest(S, at, workspace); /* on their way with the sums */
+    GLOBAL acc_t *const sums = sums_at(T, S, at, workspace);
+#if SUMS_IN_OUTPUT
+    const int whole = is_whole(S, at, sums);
+    if (whole)
+        take_fours(S, at, sums, acc);
+    else
 #endif
+        take_sums(S, at, sums, acc);
     BARRIER();
-#if SPARED
-    add_spared(spared_x, spared_y, acc);
-#endif
 #else
     BARRIER();
     multiply(S, at, workspace, (SHARED_POINTER acc_t *)shared_x, (SHARED_POINTER acc_t *)shared_y, acc);
+    const struct greatest g = take_greatest(S, at, workspace);
 #endif
-    if (certify(S, at, workspace, acc))
+    if (certify(S, g, acc))
         refused = 1;
     BARRIER();
     if (THREAD == 0) {
@@ -202,6 +212,12 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         if (refused)
             ((GLOBAL int64_t *)(workspace + S->p[8]))[flag_of(S, at)]++; /* in all executions */
     }
+#if FROM_SUMS && SUMS_IN_OUTPUT
+    if (!refused && whole) {
+        store_fours(T, S, at, sums, acc);
+        return;
+    }
+#endif
     if (!refused)
         store_outputs(T, S, at, acc);
 }
