@@ -1,12 +1,12 @@
-/* Products of strided matrices by a BLAS. Matrices that it can read or write stay where they are. Of the others blocks
- * are copied and multiplied: of a 2048 rows, of b 2048 columns, both of 320 terms, or 512 where that are all, which a
- * BLAS multiplies as fast as whole matrices (our own tiles: 512 always). Where c is copied, the sums of 1024 x 1024 outputs wait there for all of
- * their terms. Where matrices of the batch are neighbours in memory, up to four are copied together, so that a cache
- * line is read once for them.
+/* Products of strided matrices by a BLAS, or by our own tiles (fused_gemm.c). Matrices that they can read or write stay
+ * where they are. Of the others blocks are copied and multiplied: of a 2048 rows, of b 2048 columns, both of 320 terms,
+ * or 512 where that are all, which a BLAS multiplies as fast as whole matrices (our own tiles: 512 always). Where c is
+ * copied, the sums of 1024 x 1024 outputs wait there for all of their terms. Where matrices of the batch are neighbours
+ * in memory, up to four are copied together, so that a cache line is read once for them.
  *
  * Cost: beside the product, b is read once (M / 1024 times where c is copied), a N / 2048 times (N / 1024). With R
  * elements copied and F terms multiplied a nanosecond, that takes F / R (1 / M + 1 / 2048) of the product's time.
- * Scratch memory: up to 18 MB, 26 MB where c is copied. */
+ * Scratch memory: up to 18 MB, 26 MB where c is copied (our own tiles: 34 MB). */
 #include "strided_gemm.h"
 
 #include <stdio.h>

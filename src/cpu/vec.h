@@ -17,8 +17,8 @@
  *   vscale(v, n, t)                   v * 2^n, which is normal; t is n + 1.5 * 2^23 (double: 2^52), and the one of both
  *                                     that is not used costs nothing; VSCALE_KEEPS_NANS: a NaN stays one
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
- *   vapart                            nothing; where instructions can broadcast what they read from memory, the compiler
- *                                     takes pointer p for another one than it was, and does not share its loads
+ *   vapart                            nothing; where instructions can broadcast what they read from memory, the
+ *                                     compiler takes pointer p for another one than it was, and does not share loads
  *   vkeep4(a, b, c, d)                (AVX-512) nothing; all four are computed before one of them is used
  *   vpermute                          v[index[i]]
  *   vlane                             0, 1, 2 ...
