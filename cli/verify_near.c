@@ -84,7 +84,8 @@ static double rounding(DLDataType type, double *one)
                                      : 0x1p-1;
 }
 
-/* Of sums of products: both may be off by (K + 1) u times the sum of |a b|, and by a rounding of what is stored. */
+/* Of sums of products: both may be off by (K + 1) u times the sum of |a b|, and by a rounding of what is stored. Sums
+ * that may overflow in some order are not compared: one order's infinities, or their difference, are another's number. */
 static void forgive_sums(mf_device *device, const struct problem_line *line, const struct problem_memory *memory)
 {
     const struct problem_tensor *tensor = &line->tensor[MF_MAX_INPUTS];
@@ -106,6 +107,8 @@ static void forgive_sums(mf_device *device, const struct problem_line *line, con
     const char *of_all = "sum(abs(f64(a)*f64(b)))*(count((a==a)|(a!=a))+1)";
     const int narrow = line->tensor[0].dtype.bits == 32 && line->tensor[1].dtype.bits == 32;
     const double unit = narrow ? 0x1p-24 : 0x1p-53, stored = tensor->dtype.bits == 32 ? 0x1p-23 : 0x1p-52;
+    const double largest = narrow || tensor->dtype.bits == 32 ? 0x1p+127 : 0x1p+1023,
+                 least = narrow || tensor->dtype.bits == 32 ? 0x1p-130 : 0x1p-1060; /* what is lost below the normal */
     if (mf_fold(device, line->modes, of_all, operand, &all[2]) == MF_OK) {
         const char *l = letters(tensor->ndim);
         problem_guards_open(block);
@@ -113,9 +116,9 @@ static void forgive_sums(mf_device *device, const struct problem_line *line, con
         all[1].data = block->expected + ((unsigned char *)out[0] - block->base);
         snprintf(modes, sizeof modes, "%s,%s,%s->%s", l, l, l, l);
         snprintf(expression, sizeof expression,
-                 "where(((c<inf) & (abs(f64(a)-f64(b)) <= %.17g*c + %.17g*abs(f64(b)))) | (isnan(f64(a)) & "
+                 "where((c>=%.17g) | (abs(f64(a)-f64(b)) <= %.17g*c + %.17g*abs(f64(b)) + %.17g) | (isnan(f64(a)) & "
                  "isnan(f64(b))), b, a)",
-                 2 * unit, stored);
+                 largest, 2 * unit, stored, least);
         mf_fold(device, modes, expression, all, &all[0]);
         problem_guards_close(block);
     }

@@ -325,6 +325,27 @@ static void test_choice(mf_device *device)
     }
 }
 
+/* Sums whose terms are negative and underflow are +0. */
+static void test_zero(mf_device *device)
+{
+    const int64_t shape[] = {64, 64};
+    const mf_options options = {.solver = "fused"};
+    const DLTensor in[] = {mf_tensor(a32, MF_F32, 2, shape), mf_tensor(b32, MF_F32, 2, shape)};
+    DLTensor out = mf_tensor(o32, MF_F32, 2, shape);
+    mf_plan *plan = NULL;
+    int64_t negative = 0;
+    for (int i = 0; i < 64 * 64; i++) {
+        a32[i] = -1e-30F;
+        b32[i] = 1e-30F;
+    }
+    CHECK(mf_plan_create(device, "ik,kj->ij", "sum(a*b)", in, &out, &options, &plan) == MF_OK);
+    CHECK(mf_plan_execute(plan, (const void *[]){a32, b32}, (void *[]){o32}, NULL) == MF_OK);
+    for (int i = 0; i < 64 * 64; i++)
+        negative += o32[i] != 0 || signbit(o32[i]);
+    CHECK(negative == 0);
+    mf_plan_destroy(plan);
+}
+
 static void test_isas(void)
 {
     static const char *const isas[] = {"avx512", "avx2", "sse2", "neon", "scalar"};
@@ -336,6 +357,7 @@ static void test_isas(void)
             continue;
         }
         test_random(device, "fused", PROBLEMS / 4);
+        test_zero(device);
         mf_device_close(device);
     }
     unsetenv("MODEFOLD_ISA");

@@ -299,18 +299,20 @@ static int is_straight(const struct mf_plan *plan, const struct log_plan *log, i
     return 1;
 }
 
-/* Sums lie where outputs will be if those are numbers like them, row after row. Each block of outputs reads its own
- * sums, all of them, before it stores its outputs, and nobody else's. An operand of the finish part may lie in the same
+/* Sums lie where outputs will be if those are numbers like them, row after row, one for each sum, and matrix after
+ * matrix. Each block of outputs reads its own sums, all of them, before it stores its outputs, and nobody else's. An operand of the finish part may lie in the same
  * place, so there is to be none. */
 static void place_sums(const struct mf_plan *plan, struct log_plan *log)
 {
     const struct problem *problem = &plan->problem;
     const int64_t rows = positions_of(plan, log, 0), columns = positions_of(plan, log, 1);
     int64_t right;
-    log->sums_in_output = problem->out_type[0] == (problem->program.reducer[0].cls == CLS_F32 ? DT_f32 : DT_f64) &&
+    log->sums_in_output = problem->output_count == 1 &&
+                          problem->out_type[0] == (problem->program.reducer[0].cls == CLS_F32 ? DT_f32 : DT_f64) &&
                           is_straight(plan, log, 0, &log->sums_pitch) && is_straight(plan, log, 1, &right) &&
                           is_straight(plan, log, 2, &log->sums_step) && right == 1 && log->sums_pitch >= columns &&
-                          log->sums_pitch <= INT32_MAX;
+                          log->sums_pitch <= INT32_MAX &&
+                          (batch_of(plan, log) == 1 || log->sums_step >= (rows - 1) * log->sums_pitch + columns);
     for (int i = 0; i < problem->input_count; i++)
         log->sums_in_output &= !problem->finish_uses[i];
     if (!log->sums_in_output) {
