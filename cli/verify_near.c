@@ -85,7 +85,8 @@ static double rounding(DLDataType type, double *one)
 }
 
 /* Of sums of products: both may be off by (K + 1) u times the sum of |a b|, and by a rounding of what is stored. Sums
- * that may overflow in some order are not compared: one order's infinities, or their difference, are another's number. */
+ * that may overflow in some order are not compared: one order's infinities, or their difference, are another's
+ * number. */
 static void forgive_sums(mf_device *device, const struct problem_line *line, const struct problem_memory *memory)
 {
     const struct problem_tensor *tensor = &line->tensor[MF_MAX_INPUTS];

@@ -300,8 +300,8 @@ static int is_straight(const struct mf_plan *plan, const struct log_plan *log, i
 }
 
 /* Sums lie where outputs will be if those are numbers like them, row after row, one for each sum, and matrix after
- * matrix. Each block of outputs reads its own sums, all of them, before it stores its outputs, and nobody else's. An operand of the finish part may lie in the same
- * place, so there is to be none. */
+ * matrix. Each block of outputs reads its own sums, all of them, before it stores its outputs, and nobody else's. An
+ * operand of the finish part may lie in the same place, so there is to be none. */
 static void place_sums(const struct mf_plan *plan, struct log_plan *log)
 {
     const struct problem *problem = &plan->problem;
