@@ -1,7 +1,7 @@
 /* Packing: the values of one factor of a contraction for some positions and terms, panel by panel, so that a kernel
  * reads them one after the other. Strides, types and maps are dealt with here and nowhere else. */
 #include "contraction.h"
-#include "transpose.h"
+#include "panel.h"
 
 /* The windows of the factor's operands. */
 static void plan_windows(struct factor *factor, const struct nest *nest, int own_count, const int *own, int batch_count,
@@ -208,20 +208,6 @@ static int are_lines(const int64_t *position)
     return position[2] - position[1] == step && position[3] - position[2] == step;
 }
 
-#define DEFINE_GATHER_LINES(bits)                                                                                  \
-    static void gather_lines_##bits(uint##bits##_t *to, int64_t width, const uint##bits##_t *rows, int64_t across, \
-                                    int64_t terms)                                                                 \
-    {                                                                                                              \
-        int64_t k = 0;                                                                                             \
-        for (; k + 4 <= terms; k += 4)                                                                             \
-            transpose_four_##bits(to + k * width, width, rows + k, across);                                        \
-        for (; k < terms; k++)                                                                                     \
-            for (int r = 0; r < 4; r++)                                                                            \
-                to[k * width + r] = rows[r * across + k];                                                          \
-    }
-DEFINE_GATHER_LINES(32)
-DEFINE_GATHER_LINES(64)
-
 /* to[k * width + p] = base[position[p] + term[k]] for p < n, 0 for the other p. Where positions lie beside each other a
  * term is one copy; else FEW positions are read at once, so that what is written together lies together. */
 #define DEFINE_GATHER(bits)                                                                                    \
@@ -242,7 +228,7 @@ DEFINE_GATHER_LINES(64)
         const int64_t first = terms ? term[0] : 0, neighbours = is_run(term, terms);                           \
         for (; bits >= 32 && neighbours && p + 4 <= n && are_lines(position + p); p += 4) {                    \
             const uint##bits##_t *rows = (const void *)(from + (uintptr_t)((position[p] + first) * size));     \
-            gather_lines_##bits(to + p, width, rows, position[p + 1] - position[p], terms);                    \
+            panel_four_rows_##bits(to + p, width, rows, position[p + 1] - position[p], terms);                    \
         }                                                                                                      \
         for (; p + FEW <= n; p += FEW) {                                                                       \
             const uint##bits##_t *row[FEW];                                                                    \
@@ -262,8 +248,8 @@ DEFINE_GATHER_LINES(64)
         for (int64_t k = 0; n < width && k < terms; k++)                                                       \
             memset(to + k * width + n, 0, (size_t)((width - n) * size));                                       \
     }
-#define gather_lines_8(to, width, rows, across, terms) ((void)(rows))
-#define gather_lines_16 gather_lines_8
+#define panel_four_rows_8(to, width, rows, across, terms) ((void)(rows))
+#define panel_four_rows_16 panel_four_rows_8
 DEFINE_GATHER(8)
 DEFINE_GATHER(16)
 DEFINE_GATHER(32)
@@ -322,16 +308,6 @@ static int some_not_finite(enum cls cls, const char *values, int64_t n)
     return found32 || found64;
 }
 
-/* Whole pieces of 4 bytes, inline: panels are narrow. */
-static inline void copy_pieces(char *to, const char *from, int64_t bytes)
-{
-    int64_t b = 0;
-    for (; b + 32 <= bytes; b += 32)
-        memcpy(to + b, from + b, 32);
-    for (; b < bytes; b += 4)
-        memcpy(to + b, from + b, 4);
-}
-
 /* Panels of an operand whose positions lie beside each other: term by term, FEW panels at once, so that memory is read
  * in longer runs. (All at once would write to lines that push each other out: panels are a power of two apart.) */
 static void pack_runs(const struct packer *packer, int i, const char *base, int64_t n, int64_t terms, char *to)
@@ -350,7 +326,7 @@ static void pack_runs(const struct packer *packer, int i, const char *base, int6
             for (int64_t b = 0; b < here * size; b += CACHE_LINE)
                 __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(soon * size + b)));
             for (int64_t p = 0; p < whole; p++, into += panel, from += row)
-                copy_pieces(into, from, row);
+                panel_copy(into, from, row);
             if (rest) {
                 memcpy(into, from, (size_t)(rest * size));
                 memset(into + rest * size, 0, (size_t)(row - rest * size));

@@ -5,11 +5,10 @@
 
 #include "fused_gemm.h"
 
-/* Scratch memory waits here for the next execution, as solver openblas's. */
 struct fused_plan {
     struct strided_gemm gemm;
     size_t bytes;
-    _Atomic(char *) memory;
+    strided_scratch memory;
 };
 
 static int applicable(const struct mf_plan *plan)
@@ -43,13 +42,12 @@ static mf_status make(struct mf_plan *plan)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     struct fused_plan *data = plan->data;
-    char *memory = atomic_exchange(&data->memory, NULL), *none = NULL;
-    if (!memory && !(memory = mf_alloc_aligned(data->bytes)))
+    char *memory = mf_strided_scratch_take(&data->memory, data->bytes);
+    if (!memory)
         return MF_ERROR_MEMORY;
     struct fused_gemm gemm = {plan, memory + data->gemm.bytes};
     mf_strided_gemm_run(plan, &data->gemm, pointers, memory, mf_fused_multiply, &gemm);
-    if (!atomic_compare_exchange_strong(&data->memory, &none, memory))
-        mf_free(memory);
+    mf_strided_scratch_keep(&data->memory, memory);
     return MF_OK;
 }
 

@@ -9,7 +9,7 @@
 
 #include "contraction_kernels.h"
 #include "cpu.h"
-#include "transpose.h"
+#include "panel.h"
 
 enum {
     TERM_BYTES = 2048,   /* of a row's terms in a block, at most */
@@ -49,16 +49,6 @@ struct panels {
     int64_t n, width, panel, terms;
 };
 
-/* Whole vectors, inline: runs are short. */
-static inline void copy_run(char *to, const char *from, int64_t bytes)
-{
-    int64_t b = 0;
-    for (; b + 32 <= bytes; b += 32)
-        memcpy(to + b, from + b, 32);
-    for (; b < bytes; b += 4)
-        memcpy(to + b, from + b, 4);
-}
-
 /* across == 1: term by term, so that memory is read in runs as long as all panels are wide. */
 static void pack_runs(char *to, const char *from, int item, int64_t along, const struct panels *p)
 {
@@ -69,9 +59,9 @@ static void pack_runs(char *to, const char *from, int item, int64_t along, const
             __builtin_prefetch((const void *)((uintptr_t)fetch + (uintptr_t)b));
         for (int64_t b = 0; b < row; b += CACHE_LINE)
             for (int64_t q = 0; q < whole; q++)
-                __builtin_prefetch(to + q * p->panel * item + AHEAD * row + b, 1);
+                __builtin_prefetch((const void *)((uintptr_t)to + (uintptr_t)(q * p->panel * item + AHEAD * row + b)), 1);
         for (int64_t q = 0; q < whole; q++)
-            copy_run(to + q * p->panel * item, from + q * row, row);
+            panel_copy(to + q * p->panel * item, from + q * row, row);
         if (rest) {
             char *last = to + whole * p->panel * item;
             memcpy(last, from + whole * row, (size_t)rest);
@@ -80,30 +70,16 @@ static void pack_runs(char *to, const char *from, int item, int64_t along, const
     }
 }
 
-/* What the next four rows begin with. */
-static inline void fetch_rows(const void *from, int64_t across)
-{
-    for (int r = 0; r < 4; r++)
-        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(r * across)));
-}
-
-/* along == 1: four rows at once, so that what is written together lies together. */
+/* along == 1. */
 #define DEFINE_PACK_ROWS(bits)                                                                              \
     static void pack_rows_##bits(uint##bits##_t *to, const uint##bits##_t *from, int64_t across, int64_t n, \
                                  int64_t width, int64_t terms)                                              \
     {                                                                                                       \
-        int64_t p = 0, k;                                                                                   \
-        for (; p + 4 <= n; p += 4) {                                                                        \
-            for (k = 0; k + 4 <= terms; k += 4) {                                                           \
-                fetch_rows(from + (p + 4) * across + k, across * (int64_t)sizeof *to);                      \
-                transpose_four_##bits(to + k * width + p, width, from + p * across + k, across);            \
-            }                                                                                               \
-            for (; k < terms; k++)                                                                          \
-                for (int64_t r = p; r < p + 4; r++)                                                         \
-                    to[k * width + r] = from[r * across + k];                                               \
-        }                                                                                                   \
+        int64_t p = 0;                                                                                      \
+        for (; p + 4 <= n; p += 4)                                                                          \
+            panel_four_rows_##bits(to + p, width, from + p * across, across, terms);                        \
         for (; p < width; p++)                                                                              \
-            for (k = 0; k < terms; k++)                                                                     \
+            for (int64_t k = 0; k < terms; k++)                                                             \
                 to[k * width + p] = p < n ? from[p * across + k] : 0;                                       \
     }
 DEFINE_PACK_ROWS(32)

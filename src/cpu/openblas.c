@@ -30,11 +30,9 @@ static void load(void)
     mf_library_load("OpenBLAS, libopenblas.so.0,", files, symbols, &library, why, sizeof why);
 }
 
-/* Scratch memory waits here for the next execution, since the system clears what it gives, which takes as long as the
- * copies. Executions at the same time have their own. */
 struct openblas_plan {
     struct strided_gemm gemm;
-    _Atomic(char *) memory;
+    strided_scratch memory;
 };
 
 static int applicable(const struct mf_plan *plan)
@@ -90,14 +88,13 @@ static void multiply(void *context, enum dtype type, const struct strided_block 
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     struct openblas_plan *data = plan->data;
-    char *memory = atomic_exchange(&data->memory, NULL), *none = NULL;
-    if (data->gemm.bytes && !memory && !(memory = mf_alloc_aligned(data->gemm.bytes)))
+    char *memory = data->gemm.bytes ? mf_strided_scratch_take(&data->memory, data->gemm.bytes) : NULL;
+    if (data->gemm.bytes && !memory)
         return MF_ERROR_MEMORY;
     enter(plan->threads);
     mf_strided_gemm_run(plan, &data->gemm, pointers, memory, multiply, NULL);
     pthread_rwlock_unlock(&lock);
-    if (!atomic_compare_exchange_strong(&data->memory, &none, memory))
-        mf_free(memory);
+    mf_strided_scratch_keep(&data->memory, memory);
     return MF_OK;
 }
 

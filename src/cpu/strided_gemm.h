@@ -42,6 +42,11 @@ int mf_strided_gemm_find(const struct problem *problem, int own, struct strided_
 /* memory: g->bytes, aligned to 64. Copies by the plan's threads; the BLAS has its own. */
 void mf_strided_gemm_run(const struct mf_plan *plan, const struct strided_gemm *gemm, const struct pointers *pointers,
                          char *memory, strided_multiply *multiply, void *context);
+/* A plan's scratch memory waits for its next execution, since the system clears what it gives, which takes as long as
+ * the copies. Executions at the same time have their own. Null where there is none. */
+typedef _Atomic(char *) strided_scratch;
+char *mf_strided_scratch_take(strided_scratch *scratch, size_t bytes);
+void mf_strided_scratch_keep(strided_scratch *scratch, char *memory);
 /* A solver's print. */
 void mf_strided_gemm_print(const struct strided_gemm *gemm, char *text, size_t size);
 

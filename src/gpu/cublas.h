@@ -7,7 +7,7 @@
 
 struct cublas;
 
-/* A handle with its workspace. Errors: MF_ERROR_DEVICE where there is no cuBLAS, or no CUDA. */
+/* A handle with a workspace of so many bytes. Errors: MF_ERROR_DEVICE where there is no cuBLAS, or no CUDA. */
 mf_status mf_cublas_open(struct gpu *gpu, int64_t bytes, struct cublas **cublas);
 void mf_cublas_close(struct cublas *cublas);
 /* Puts the product into the stream; with add, c is added to. Several threads may call it. */
