@@ -1,6 +1,6 @@
 /* What a second thread gives contractions on the CPU:
  *
- *   bench_scaling [ROUNDS]
+ *   bench_scaling [ROUNDS [N]]
  *
  * In each round one execution on a device of one thread, one on a device of two, and, as the most that this machine
  * gives in that moment, two callers at once that each execute all of it on a one-thread device of its own, with
@@ -174,6 +174,8 @@ int main(int argc, char **argv)
            "|---|---|---:|---:|---:|---:|---:|\n");
     for (int row = 0; row < (int)(sizeof rows / sizeof *rows); row++)
         for (int size = 0; size < 3; size++) {
+            if (argc > 2 && atoll(argv[2]) != sizes[size])
+                continue;
             struct job one, two, second;
             int opened = job_open(&one, "cpu:1", row, sizes[size]) & job_open(&two, "cpu:2", row, sizes[size]) &
                          job_open(&second, "cpu:1", row, sizes[size]);

@@ -1,10 +1,10 @@
 /* Products of matrices by columns: c[i + j p] (+)= sum over k of a[i, k] b[k, j].
  *
- * Up to 2048 rows of a (f64: 1024) are packed for up to 512 terms (256), in panels as wide as two vectors, and stay in
+ * Up to 2048 rows of a (f64: 1024) are packed for up to 768 terms (384), in panels as wide as two vectors, and stay in
  * the last cache; columns of b, in panels as high as a tile, in the second one, a block for each task. A tile's sums
  * are in registers. (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008, sections 4, 5.)
  * Cost: beside M N K fused multiply-adds, a is packed once, b M / 2048 times (f64: M / 1024), and c is read and written
- * K / 512 times (K / 256). */
+ * K / 768 times (K / 384). */
 #include "fused_gemm.h"
 
 #include "contraction_kernels.h"
@@ -12,7 +12,7 @@
 #include "panel.h"
 
 enum {
-    TERM_BYTES = 2048,   /* of a row's terms in a block, at most */
+    TERM_BYTES = 3072,   /* of a row's terms in a block, at most */
     LINE_BYTES = 8192,   /* of a's rows in a block */
     COLUMNS = 192,       /* of b in a block, about */
     PANELS_TOGETHER = 4, /* that a task packs */
