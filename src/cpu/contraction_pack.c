@@ -228,7 +228,7 @@ static int are_lines(const int64_t *position)
         const int64_t first = terms ? term[0] : 0, neighbours = is_run(term, terms);                           \
         for (; bits >= 32 && neighbours && p + 4 <= n && are_lines(position + p); p += 4) {                    \
             const uint##bits##_t *rows = (const void *)(from + (uintptr_t)((position[p] + first) * size));     \
-            panel_four_rows_##bits(to + p, width, rows, position[p + 1] - position[p], terms);                    \
+            panel_four_rows_##bits(to + p, width, rows, position[p + 1] - position[p], terms);                 \
         }                                                                                                      \
         for (; p + FEW <= n; p += FEW) {                                                                       \
             const uint##bits##_t *row[FEW];                                                                    \

@@ -59,7 +59,8 @@ static void pack_runs(char *to, const char *from, int item, int64_t along, const
             __builtin_prefetch((const void *)((uintptr_t)fetch + (uintptr_t)b));
         for (int64_t b = 0; b < row; b += CACHE_LINE)
             for (int64_t q = 0; q < whole; q++)
-                __builtin_prefetch((const void *)((uintptr_t)to + (uintptr_t)(q * p->panel * item + AHEAD * row + b)), 1);
+                __builtin_prefetch((const void *)((uintptr_t)to + (uintptr_t)(q * p->panel * item + AHEAD * row + b)),
+                                   1);
         for (int64_t q = 0; q < whole; q++)
             panel_copy(to + q * p->panel * item, from + q * row, row);
         if (rest) {

@@ -56,18 +56,18 @@ static inline void panel_fetch_rows(uintptr_t from, int64_t across)
 }
 
 /* to[k * width + r] = rows[r * across + k] for r < 4: what is written together lies together. */
-#define DEFINE_PANEL_ROWS(bits)                                                                                        \
-    static inline void panel_four_rows_##bits(uint##bits##_t *to, int64_t width, const uint##bits##_t *rows,          \
-                                              int64_t across, int64_t terms)                                           \
-    {                                                                                                                  \
-        int64_t k = 0;                                                                                                 \
-        for (; k + 4 <= terms; k += 4) {                                                                               \
-            panel_fetch_rows((uintptr_t)(rows + k), across * (bits / 8));                                              \
-            transpose_four_##bits(to + k * width, width, rows + k, across);                                            \
-        }                                                                                                              \
-        for (; k < terms; k++)                                                                                         \
-            for (int64_t r = 0; r < 4; r++)                                                                            \
-                to[k * width + r] = rows[r * across + k];                                                              \
+#define DEFINE_PANEL_ROWS(bits)                                                                              \
+    static inline void panel_four_rows_##bits(uint##bits##_t *to, int64_t width, const uint##bits##_t *rows, \
+                                              int64_t across, int64_t terms)                                 \
+    {                                                                                                        \
+        int64_t k = 0;                                                                                       \
+        for (; k + 4 <= terms; k += 4) {                                                                     \
+            panel_fetch_rows((uintptr_t)(rows + k), across *(bits / 8));                                     \
+            transpose_four_##bits(to + k * width, width, rows + k, across);                                  \
+        }                                                                                                    \
+        for (; k < terms; k++)                                                                               \
+            for (int64_t r = 0; r < 4; r++)                                                                  \
+                to[k * width + r] = rows[r * across + k];                                                    \
     }
 DEFINE_PANEL_ROWS(32)
 DEFINE_PANEL_ROWS(64)
