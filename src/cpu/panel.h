@@ -1,5 +1,5 @@
-/* Pieces of packed panels, whose term k begins at k * width: runs of what lies beside each other, and four rows that lie
- * along the terms, transposed in vectors of 16 bytes, which every processor of ours has. */
+/* Pieces of packed panels, whose term k begins at k * width: runs of what lies beside each other, and four rows that
+ * lie along the terms, transposed in vectors of 16 bytes, which every processor of ours has. */
 #ifndef MF_CPU_PANEL_H
 #define MF_CPU_PANEL_H
 
