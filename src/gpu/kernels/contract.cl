@@ -78,7 +78,7 @@ static inline void add_inside(shape_ptr S, terms_t terms, acc_t acc[ROW_OWN][COL
 }
 #define ADD(from, to, pass)                                                             \
     do {                                                                                \
-        if (odd)                                                                        \
+        if (odd[phase])                                                                 \
             add_inside(S, terms, acc, x, y, spots_x, spots_y, from, to, t);             \
         else                                                                            \
             add_run(acc, x, y, from, to, t, pass);                                      \
@@ -87,6 +87,7 @@ static inline void add_inside(shape_ptr S, terms_t terms, acc_t acc[ROW_OWN][COL
 #define ADD(from, to, pass) add_run(acc, x, y, from, to, t, pass)
 #endif
 #define ADD_ALL(pass) ADD(0, n, pass)
+#define REMEMBERS (LOOKS_FOR_NANS || WINDOWED_x || WINDOWED_y) /* what the tiles before showed */
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
@@ -94,7 +95,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED struct spot_y spots_y[COLUMNS];
     SHARED struct sixteen shared_x[SIXTEENS(2 * STEP * PITCH_x * sizeof(value_t_x))];
     SHARED struct sixteen shared_y[SIXTEENS(2 * STEP * PITCH_y * sizeof(value_t_y))];
-    SHARED int runs[2 * STEP], flag, odd;
+    SHARED int runs[2 * STEP], flag, odd[2]; /* by phase: the next tile's is set while this one's is read */
     SHARED_POINTER value_t_x *const tile_x = (SHARED_POINTER value_t_x *)shared_x;
     SHARED_POINTER value_t_y *const tile_y = (SHARED_POINTER value_t_y *)shared_y;
     shape_ptr S = SHAPE;
@@ -125,7 +126,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     find_spots_y(S, move_place(S, no_place(), at.batch, 2), at.column, S->p[7] & 0xffffffff, spots_y);
     start_run(acc, first);
     if (THREAD == 0)
-        odd = 0;
+        odd[0] = odd[1] = 0;
     BARRIER();
     int phase = 0;
     NO_UNROLL
@@ -145,7 +146,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             const int n = end - t < STEP ? end - t : STEP;
             const int of_x = put_x(raw_x, x), of_y = put_y(raw_y, y);
             if (LOOKS_FOR_NANS ? of_x | of_y : (WINDOWED_y && of_x) | (WINDOWED_x && of_y))
-                odd = 1;
+                odd[phase] = 1;
+            if (REMEMBERS && odd[phase ^ 1])
+                odd[phase] = 1;
 #if IN_TREE
             if (THREAD < n)
                 runs[phase * STEP + THREAD] = terms[t + THREAD].run;
@@ -178,7 +181,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             else
                 ADD_ALL(1);
 #else
-            if (LOOKS_FOR_NANS && odd)
+            if (LOOKS_FOR_NANS && odd[phase])
                 ADD_ALL(0);
             else
                 ADD_ALL(1);
