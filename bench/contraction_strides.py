@@ -7,10 +7,11 @@ Layouts: a batch mode of 4 whose elements are neighbours in one operand or in bo
 column is taken. A BLAS cannot read these (but for kbi, whose matrices lie in it row after row): NumPy copies them
 (ascontiguousarray), multiplies the copies, and copies the products to where they belong if these are neighbours of each
 other too; a large array is given back first, after which glibc keeps the memory of these copies, which is NumPy's best
-case. Against that: the solver that modefold chooses, with the contract's bits,
-and solvers openblas and fused. Plain matrices, which nobody copies, are there too. All read the same arrays in one
-process (the library beside the command's folder, through ctypes), in turns of three runs each, so that other work on the machine and the caches are the same for all; medians, and the
-least times, which other work spoils less. Results are compared. Needs a NumPy that is built with OpenBLAS.
+case. Against that: the solver that modefold chooses, with the contract's bits, and solvers openblas and fused. Plain
+matrices, which nobody copies, are there too. All read the same arrays in one process (the library beside the command's
+folder, through ctypes), in turns of three runs each, so that other work on the machine and the caches are the same for
+all; medians, and the least times, which other work spoils less. Results are compared. Needs a NumPy that is built with
+OpenBLAS.
 """
 import argparse
 import ctypes

@@ -18,6 +18,7 @@
 #include <modefold.h>
 
 #include "../tests/cuda_driver.h"
+#include "measure.h"
 
 enum { COUNT = 1 << 16, RUNS = 101, IN_A_GRAPH = 100, EXECUTIONS = 200 };
 
@@ -26,18 +27,6 @@ static double microseconds(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
 }
 
 static DLTensor on_device(CUdeviceptr memory, mf_type type, int rank, const int64_t *shape)

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../src/cpu/kernels.h"
+#include "measure.h"
 
 void mf_kernels_scalar(struct kernels *k);
 void mf_kernels_sse2(struct kernels *k);
@@ -71,19 +71,6 @@ enum { L2_BYTES = 512 << 10, RUNS = 7 };
 static size_t data_bytes = L2_BYTES;
 static char *data, *out1, *out2;
 static const char *only;
-
-static double seconds(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* What to time: one pass over the data. */
 struct job {
@@ -152,8 +139,7 @@ static double gigabytes_per_second(const struct job *j)
         if (i >= 0)
             time[i] = (now - start) / passes;
     }
-    qsort(time, RUNS, sizeof *time, by_value);
-    return 1e-9 * (double)bytes / time[RUNS / 2];
+    return 1e-9 * (double)bytes / median(time, RUNS);
 }
 
 static void print_line(const char *isa, const char *name, const char *type, struct job j)

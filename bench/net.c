@@ -17,6 +17,7 @@
 #include <modefold_net.h>
 
 #include "cpu/cpu.h"
+#include "measure.h"
 
 enum { CHAINS = 12, ROUNDS = 1000000, MOST_THREADS = 256, MOST_STEPS = 200, MOST_RUNS = 1000 };
 
@@ -113,18 +114,6 @@ static double measure_peak(int threads, const char *isa)
 }
 
 /* ---- the network ---- */
-
-static int compare(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, compare);
-    return values[count / 2];
-}
 
 static const struct backend {
     const char *name;

@@ -12,9 +12,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include <modefold.h>
+
+#include "measure.h"
 
 enum { MOST_ROUNDS = 1001 };
 
@@ -39,25 +40,6 @@ static const struct {
     {"max(a+b)", NULL}, {"min(a+b)", NULL}, {"logsumexp(a+b)", NULL}, {"logsumexp(a+b)", "log-exact"},
     {"sum(a*b)", NULL},
 };
-
-static double seconds(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static double median(double *values, int count)
-{
-    qsort(values, (size_t)count, sizeof *values, by_value);
-    return values[count / 2];
-}
 
 static float *numbers(int64_t count)
 {

@@ -6,7 +6,8 @@
  *
  * Cost: beside the product, b is read once (M / 1024 times where c is copied), a N / 2048 times (N / 1024). With R
  * elements copied and F terms multiplied a nanosecond, that takes F / R (1 / M + 1 / 2048) of the product's time.
- * Scratch memory: up to 18 MB, 26 MB where c is copied (our own tiles: 35 MB). */
+ * Scratch memory: up to 18 MB, 26 MB where c is copied (our own tiles need larger blocks, and panels:
+ * mf_fused_memory). */
 #include "strided_gemm.h"
 
 #include <stdio.h>
