@@ -103,6 +103,8 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define ATOMIC_LEAST_SHARED(place, value) atomic_min((volatile __local uint *)(place), (uint)(value))
 #define COUNT_UP(counter) atomic_inc((volatile __global uint *)(counter))
 #define LOADED()
+#define LOADED_TOGETHER()
+#define LIKELY(condition) (condition)
 #define UNROLL
 #define BOUND(bound, most) (bound)
 #define GUARD(condition) 1

@@ -201,6 +201,9 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define COUNT_UP(counter) atomicAdd((unsigned *)(counter), 1u)
 /* Loads before it are not moved behind it, next to their use: they are to be in flight together. */
 #define LOADED() asm volatile("" ::: "memory")
+/* The same, and the assembler keeps to it too: it moves no load across a meeting of the threads that are there. */
+#define LOADED_TOGETHER() __syncwarp(__activemask())
+#define LIKELY(condition) __builtin_expect(!!(condition), 1)
 /* Copies of 4, 8 or 16 bytes into shared memory, which pass no registers and are there after COPIED(). */
 #if __CUDA_ARCH__ >= 800
 static inline void copy_4(uint32_t to, const void *from)

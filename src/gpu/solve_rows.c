@@ -77,9 +77,10 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros,
                 "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define KEEP "
                 "%d\n#define KEPT_CHUNK %d\n"
-                "#define EXACT %d\n#define WHOLE_BATCHES %d\n",
+                "#define EXACT %d\n#define WHOLE_BATCHES %d\n#define TOGETHER %d\n",
                 width, held, rows, together ? steps : 0, batch, keep.vectors, keep.chunk,
-                reduced == (int64_t)width * held * steps, !shifted && reduced % ((int64_t)LANES * batch) == 0);
+                reduced == (int64_t)width * held * steps, !shifted && reduced % ((int64_t)LANES * batch) == 0,
+                vector > 1 && !shifted && !mf_gpu_two_phases(problem));
     mf_text_add(&choice.macros, "#define TEAM_VECTOR %d\n", steps > 1 ? vector : 1);
     snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width,
              held, vector, rows);

@@ -44,6 +44,13 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
                : 0;
 }
 
+/* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler
+ * would keep few in flight. (Measured on an H200: outputs of a block each.) */
+static int wants_loads_together(const struct problem *problem)
+{
+    return mf_gpu_widest_item(problem) >= 4 && mf_emit_state_words(problem) > 3 && !mf_gpu_two_phases(problem);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { FEW_BYTES = 8 << 10, MOST_FEW = 8 };
@@ -93,8 +100,9 @@ static mf_status make(struct mf_plan *plan)
         choice.beside = GPU_ROOM / choice.threads;
     mf_text_add(&choice.macros,
                 "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
-                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n",
-                batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0);
+                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n",
+                batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
+                parts == 1 && choice.vector > 1 && wants_loads_together(problem));
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);

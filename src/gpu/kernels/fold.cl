@@ -160,6 +160,13 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
     return r;
 }
 
+#define ONE_ADDRESS (TEAM_VECTOR > 1 && REDUCED == 1 && !WINDOWS)
+
+/* Whether a batch's loads wait for each other, as they do not by themselves where that saves registers. */
+#ifndef TOGETHER
+#define TOGETHER 0
+#endif
+
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
  * read the last ones before, which are not used: conditions would keep loads apart. second: the second phase. */
 static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n,
@@ -168,6 +175,7 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
     const int t = THREAD % TEAM, last = SHIFTED ? (n + shift - 1) / OWN * OWN - shift : n - OWN / FETCHES;
     struct raws r[BATCH][FETCHES];
     struct place p[BATCH][FETCHES];
+    const struct place from = element_place(S, start, first + k * LANES + lane_of(t, 0) - shift);
     UNROLL
     for (int u = 0; u < BATCH; u++)
         UNROLL
@@ -175,7 +183,10 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
             const int e = (k + u) * LANES + lane_of(t, f) - shift;
             r[u][f] = no_elements();
             if (u < steps && (full || TEAM_VECTOR > 1 || e < n)) {
-                p[u][f] = element_place(S, start, first + (full || e < n ? e : last));
+                if (full && ONE_ADDRESS) /* the others at constant distances */
+                    p[u][f] = element_place(S, from, u * LANES + lane_of(0, f));
+                else
+                    p[u][f] = element_place(S, start, first + (full || e < n ? e : last));
                 if (KEEP)
                     r[u][f] = kept_[((k + u) * FETCHES + f) * THREADS + THREAD];
                 else if (SHIFTED && !vectors)
@@ -184,7 +195,11 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
             }
         }
+#if TOGETHER
+    LOADED_TOGETHER();
+#else
     LOADED();
+#endif
 #if BYTES
     UNROLL
     for (int u = 0; u < BATCH; u++)
@@ -248,7 +263,7 @@ static inline void keep_elements(kept_type kept_, struct tensors T, shape_ptr S,
 static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
                            int vectors, int second, int shift, struct lane s[OWN])
 {
-    if (TEAM_VECTOR > 1 && !vectors && !KEEP) { /* rare, so it is short */
+    if (TEAM_VECTOR > 1 && !KEEP && !LIKELY(vectors)) { /* rare, so it is short */
         NO_UNROLL
         for (int k = 0; k * LANES < n; k++)
             batch(kept_, T, S, start, first, k, n, 0, 1, 0, second, 0, s);

@@ -35,7 +35,7 @@ static inline void copy_span(struct tensors T, int64_t start, int64_t all, int v
         const int v = i * THREADS + THREAD < SPAN_VECTORS ? i * THREADS + THREAD : SPAN_VECTORS - 1;             \
         r##s[i] = ((GLOBAL const struct in##s##_vector *)(T.in##s + start))[v];                                  \
     }                                                                                                            \
-    LOADED();                                                                                                    \
+    LOADED_TOGETHER();                                                                                           \
     UNROLL for (int i = 0; i < COPIES; i++)                                                                      \
     {                                                                                                            \
         if (SPAN_VECTORS % THREADS == 0 || i * THREADS + THREAD < SPAN_VECTORS)                                  \
