@@ -234,22 +234,35 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
 }
 
 #if KEEP
-/* Elements first ... first+n-1 into shared memory. */
+/* `steps` steps of elements first ... first+n-1, from step k on, into shared memory. */
+static inline void keep_steps(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                              int k, int steps, int vectors)
+{
+    const int t = THREAD % TEAM, last = n - OWN / FETCHES;
+    UNROLL
+    for (int u = 0; u < steps; u++)
+        UNROLL
+        for (int f = 0; f < FETCHES; f++) {
+            const int e = (k + u) * LANES + lane_of(t, f);
+            const struct place p = element_place(S, start, first + (e < n ? e : last));
+            if ((TEAM_VECTOR > 1 || e < n) && inside(S, p))
+                keep_vector(kept_ + ((k + u) * FETCHES + f) * THREADS + THREAD, T, S, p, LOOPS - 1, vectors);
+        }
+}
+
+/* All steps of them. */
 static inline void keep_elements(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
                                  int vectors)
 {
-    const int t = THREAD % TEAM, last = n - OWN / FETCHES;
-    NO_UNROLL
-    for (int k = 0; k * LANES < n; k += BATCH)
-        UNROLL
-        for (int u = 0; u < BATCH; u++)
-            UNROLL
-            for (int f = 0; f < FETCHES; f++) {
-                const int e = (k + u) * LANES + lane_of(t, f);
-                const struct place p = element_place(S, start, first + (e < n ? e : last));
-                if ((TEAM_VECTOR > 1 || e < n) && inside(S, p))
-                    keep_vector(kept_ + ((k + u) * FETCHES + f) * THREADS + THREAD, T, S, p, LOOPS - 1, vectors);
-            }
+    if (TEAM_VECTOR > 1 && !LIKELY(vectors)) { /* rare; all elements in flight would take the others' registers */
+        NO_UNROLL
+        for (int k = 0; k * LANES < n; k++)
+            keep_steps(kept_, T, S, start, first, n, k, 1, 0);
+    } else {
+        NO_UNROLL
+        for (int k = 0; k * LANES < n; k += BATCH)
+            keep_steps(kept_, T, S, start, first, n, k, BATCH, 1);
+    }
     kept_all();
 }
 #endif
