@@ -41,10 +41,12 @@ static inline float mf_f16_to_f32(uint16_t h)
 }
 #endif
 
+#ifndef MF_VOCAB_HAS_BF16
 static inline float mf_bf16_to_f32(uint16_t h)
 {
     return mf_bits_f32((uint32_t)h << 16);
 }
+#endif
 
 /* As f16, with 120 = 127 - 7. */
 static inline float mf_f8e4m3_to_f32(uint8_t h)
