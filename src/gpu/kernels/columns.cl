@@ -379,7 +379,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t part = BLOCK / S->p[4], columns = BLOCK % S->p[4] * BLOCK_COLUMNS, tiles = S->p[0];
+    const int64_t part = block_over(S->p[4]), columns = block_past(S->p[4]) * BLOCK_COLUMNS, tiles = S->p[0];
     const int64_t o = columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
     const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
@@ -419,5 +419,5 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (tiles == 1)
         return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
-    join_columns(exchange_, T, S, states, columns, count, BLOCK % S->p[4], &flag);
+    join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), &flag);
 }

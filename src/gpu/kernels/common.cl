@@ -102,6 +102,18 @@ static inline struct target kept_target(shape_ptr S, int64_t o)
     return t;
 }
 
+/* The block's number over n, and what is left. A launch has fewer than 2^31 blocks: these are short divisions, which
+ * take a tenth of a long one's time. */
+static inline int64_t block_over(int64_t n)
+{
+    return (uint32_t)BLOCK / (uint32_t)n;
+}
+
+static inline int64_t block_past(int64_t n)
+{
+    return (uint32_t)BLOCK % (uint32_t)n;
+}
+
 /* p moved to reduced element e. With one loop that is a product, which the compiler takes apart: elements at constant
  * distances then cost an addition, or nothing. */
 static inline struct place element_place(shape_ptr S, struct place p, int64_t e)

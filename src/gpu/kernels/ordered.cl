@@ -130,7 +130,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int team = THREAD / WIDTH;
-    const int64_t part = BLOCK / S->p[4], side = BLOCK % S->p[4] * BESIDE, o = side + team % BESIDE, tiles = S->p[0];
+    const int64_t part = block_over(S->p[4]), side = block_past(S->p[4]) * BESIDE, o = side + team % BESIDE, tiles = S->p[0];
     const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles, all = S->kept_total;
     const struct place start = kept_place(S, o < all ? o : 0);
     GLOBAL struct state *states = (GLOBAL struct state *)workspace;
@@ -153,7 +153,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (tiles == 1)
         return;
     GLOBAL uint32_t *counters = (GLOBAL uint32_t *)(states + all * S->p[3]);
-    if (!last_to_arrive(counters + BLOCK % S->p[4], S->p[1], &flag))
+    if (!last_to_arrive(counters + block_past(S->p[4]), S->p[1], &flag))
         return;
     for (int64_t n = tiles, groups; n > 1; n = groups) {
         groups = (n + TILE - 1) / TILE;

@@ -30,7 +30,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED ALIGNED(16) struct state shared[SHARED_STATES];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t row = BLOCK / S->p[0], first = BLOCK % S->p[0] * SPAN_RUNS, runs = S->size[KEPT - 1];
+    const int64_t row = block_over(S->p[0]), first = block_past(S->p[0]) * SPAN_RUNS, runs = S->size[KEPT - 1];
     const int here = runs - first < SPAN_RUNS ? (int)(runs - first) : SPAN_RUNS, last = here + RUN - 2;
     const struct place start = element_place(S, kept_place(S, row * runs), first);
     SHARED_POINTER struct state *const mine = shared + THREAD * THREAD_STATES,

@@ -86,7 +86,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct tensors T = TENSORS(b);
     const int beside = THREAD % COLUMN_THREADS, below = THREAD / COLUMN_THREADS;
     const int64_t columns = S->size[KEPT - 1], rows = KEPT > 1 ? S->size[KEPT > 1 ? KEPT - 2 : 0] : 1;
-    const int64_t along = BLOCK % S->p[0], others = BLOCK / S->p[0];
+    const int64_t along = block_past(S->p[0]), others = block_over(S->p[0]);
     const int64_t column = along * BLOCK_COLUMNS + beside * VECTOR;
     const int64_t row = others % S->p[1] * BLOCK_ROWS + below, first = others / S->p[1] * rows;
     const int vectors = b.vectors != 0;

@@ -83,7 +83,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t o = BLOCK / S->p[1], part = BLOCK % S->p[1];
+    const int64_t o = block_over(S->p[1]), part = block_past(S->p[1]);
     GLOBAL struct state *states = (GLOBAL struct state *)workspace;
     struct state s = warp_sum(exchange_, mma_, elements_of(T, S, o), S, part, b.vectors != 0);
     s = block_sum(exchange_, shared, s);

@@ -91,7 +91,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t parts = S->p[1], o = BLOCK / parts, tiles = S->p[0], part = BLOCK % parts;
+    const int64_t parts = S->p[1], o = block_over(parts), tiles = S->p[0], part = block_past(parts);
     const int64_t first = part / LANES * TILE + part % LANES, left_of_group = tiles - first;
     const int mine = (int)((left_of_group < TILE ? left_of_group : TILE - part % LANES) + LANES - 1) / LANES;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
@@ -133,8 +133,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t parts = S->p[1], o = BLOCK / parts, tiles = S->p[0];
-    const int64_t first = BLOCK % parts * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
+    const int64_t parts = S->p[1], o = block_over(parts), tiles = S->p[0];
+    const int64_t first = block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
     SHARED struct state shared[FEW ? FEW : FOLD_THREADS];
