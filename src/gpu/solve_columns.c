@@ -15,9 +15,9 @@ static int applicable(const struct mf_plan *plan)
 }
 
 /* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one (in_turn: one after
- * the other); how many of these lanes have elements. */
+ * the other); how many of these lanes have elements; whether loads are kept together (as measured on an H200). */
 struct columns_form {
-    int vector, held, lane_threads, column_threads, groups, batch, present, in_turn;
+    int vector, held, lane_threads, column_threads, groups, batch, present, in_turn, together;
 };
 
 enum { MOST_THREADS = 512, LOADED_BYTES = 128, MOST_ACCUMULATORS = 32 };
@@ -156,7 +156,8 @@ static struct columns_form usual_form(const struct problem *problem, int widest)
  * narrow, so that all multiprocessors have some. */
 static struct columns_form small_form(const struct problem *problem, int widest, const struct gpu_limits *limits)
 {
-    int item = mf_gpu_widest_item(problem), vector = mf_clamp(8 / item, 1, widest < 4 ? widest : 4);
+    int item = mf_gpu_widest_item(problem), bytes = item > 4 && problem->reduced_total > TILE ? 16 : 8;
+    int vector = mf_clamp(bytes / item, 1, widest < 4 ? widest : 4);
     int narrow = problem->kept_total < 16 * 2 * (int64_t)limits->multiprocessors, beside = narrow ? 8 / vector : 8;
     while (vector > 1 && item >= 4 && 2 * (int64_t)vector > problem->kept_total)
         vector /= 2;
@@ -166,6 +167,7 @@ static struct columns_form small_form(const struct problem *problem, int widest,
     int registers = vector * item > 4 ? vector * item : 4; /* bytes of those that one load takes */
     form.batch = item >= 4 ? 8 / form.held : mf_clamp(mf_power_below(steps), 1, LOADED_BYTES / (form.held * registers));
     form.groups = block_threads(&form) < GPU_WARP ? GPU_WARP / block_threads(&form) : 1;
+    form.together = item == 2 || (item < 8 && problem->reduced_total <= TILE);
     return form;
 }
 
@@ -197,10 +199,10 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     const struct columns_form pool = pool_form(problem, widest, limits);
     if (pool.vector)
         return pool;
-    if (problem->reduced_total <= LANES) /* a column a thread */
-        return problem->reduced_total > 16 && problem->reduced_total <= 64 && widest == 1 && words == 1 &&
-                       problem->kept_total >= 256 * limits->multiprocessors
-                   ? make_form(problem, 1, 64, GPU_WARP)
+    if (problem->reduced_total <= LANES) /* a column a thread, or two */
+        return problem->reduced_total > 16 && problem->reduced_total <= 64 && widest == 1 &&
+                       words == (item > 4 ? 2 : 1) && problem->kept_total >= 256 * limits->multiprocessors
+                   ? make_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
     if (mf_gpu_two_phases(problem))
         return form_in_turn(problem, widest);
@@ -304,9 +306,11 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP "
                 "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"
-                "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n",
+                "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
+                "#define TOGETHER %d\n",
                 form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
-                form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles));
+                form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
+                form.together);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

@@ -69,7 +69,7 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
                     r[u][i] = fetch_vector(T, S, p[u][i], KEPT - 1, vectors);
             }
         }
-    LOADED();
+    BATCH_LOADED();
     UNROLL
     for (int phase = 0; phase < (TWO_PHASES && ONE_STEP ? 2 : 1); phase++)
         UNROLL

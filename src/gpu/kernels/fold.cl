@@ -166,6 +166,11 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
 #ifndef TOGETHER
 #define TOGETHER 0
 #endif
+#if TOGETHER
+#define BATCH_LOADED() LOADED_TOGETHER()
+#else
+#define BATCH_LOADED() LOADED()
+#endif
 
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
  * read the last ones before, which are not used: conditions would keep loads apart. second: the second phase. */
@@ -195,11 +200,7 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
             }
         }
-#if TOGETHER
-    LOADED_TOGETHER();
-#else
-    LOADED();
-#endif
+    BATCH_LOADED();
 #if BYTES
     UNROLL
     for (int u = 0; u < BATCH; u++)
