@@ -338,6 +338,12 @@ static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struc
     finish_at(t, kept_target(S, o), s, count);
 }
 
+/* How many of n elements of a tile a lane has. */
+static inline int lane_count(int n, int lane)
+{
+    return n > lane ? (n - lane + LANES - 1) / LANES : 0;
+}
+
 /* Whether this block is the last of `blocks` to arrive at the counter, which is then 0 again. What any of them wrote
  * before is then there for it to read. flag: one int of shared memory. */
 static inline int last_to_arrive(GLOBAL uint32_t *counter, int64_t blocks, SHARED_POINTER int *flag)

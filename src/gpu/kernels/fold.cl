@@ -292,12 +292,6 @@ static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struc
     }
 }
 
-/* How many of n elements a lane has. */
-static inline int lane_count(int n, int lane)
-{
-    return n > lane ? (n - lane + LANES - 1) / LANES : 0;
-}
-
 /* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors, unless SHIFTED): the
  * lanes. */
 static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,

@@ -1,0 +1,215 @@
+/* Few columns that lie one beside the other, COLUMNS of them: the elements of a row of LANES follow each other in
+ * memory, whatever column they are of, and are whole vectors. So a team's thread reads VECTOR of a step's elements, and
+ * those in the same places of every other step: each of them is a lane of some column, chained in registers. The tree
+ * over a column's lanes goes through shared memory, where lane l of column c is state l * COLUMNS + c.
+ *
+ * A block has a lane of the sequence of tiles, as in tiles.cl: of a group of TILE tiles every LANES-th, TEAMS at a time.
+ * The block that arrives last joins the lanes of each group, and the groups.
+ *
+ * p[0]: tiles; p[1]: blocks. workspace: COLUMNS states of every block, then a counter. */
+enum {
+    STEP = COLUMNS * LANES,
+    TEAM = STEP / VECTOR,
+    TEAMS = THREADS / TEAM,
+    JOINED = STATE_WORDS > 2 ? 4 : 8 /* states that a thread joins at a time */
+};
+
+/* Element number e of all, in the operands. */
+static inline struct place flat_place(int64_t e)
+{
+    struct place p;
+#define X(s) p.i##s = e;
+    FOR_MAP_INPUTS(X)
+#undef X
+    p.none = 0;
+    return p;
+}
+
+/* The first n of VECTOR elements from p on. */
+static inline struct raws fetch_first(struct tensors T, struct place p, int n)
+{
+    struct raws r = no_elements();
+    UNROLL
+    for (int j = 0; j < VECTOR; j++)
+        if (j < n) {
+#if BYTES
+#define X(s) r.words[j / 4] |= (uint32_t)(uint8_t)T.in##s[p.i##s + j] << 8 * (j % 4);
+#else
+#define X(s) r.x##s[j] = T.in##s[p.i##s + j];
+#endif
+            FOR_MAP_INPUTS(X)
+#undef X
+        }
+    return r;
+}
+
+/* Of the tile whose first row is `first`, the thread's elements of step k. */
+static inline struct place step_place(int64_t first, int k)
+{
+    return flat_place((first + k * LANES) * COLUMNS + THREAD % TEAM * VECTOR);
+}
+
+/* BATCH whole steps of a tile, from step k on. */
+static inline void load_steps(struct tensors T, shape_ptr S, int64_t first, int k, struct raws r[BATCH])
+{
+    const struct place from = step_place(first, k);
+    UNROLL
+    for (int u = 0; u < BATCH; u++) {
+        struct place p = from;
+#define X(s) p.i##s += u * STEP;
+        FOR_MAP_INPUTS(X)
+#undef X
+        r[u] = fetch_vector(T, S, p, KEPT - 1, 1);
+    }
+}
+
+/* One step into the lanes; the tile has n rows. */
+static inline void add_step(shape_ptr S, int64_t first, int k, struct raws r, int full, int n, struct lane l[VECTOR])
+{
+    const struct weights w = weights_of(k);
+    UNROLL
+    for (int j = 0; j < VECTOR; j++) {
+        const int lane = (THREAD % TEAM * VECTOR + j) / COLUMNS, present = PRESENCE(full || k * LANES + lane < n, 1);
+#if BYTES
+        l[j].r0 = FOLD_BYTES(l[j].r0, r.words[j / 4], (uint32_t)(present != 0) << 8 * (j % 4));
+#else
+        chain(S, &l[j], map_element(one_of_vector(r, j)), k, first + lane, w, present);
+#endif
+    }
+}
+
+/* A tile's lanes. r: its first steps, if it is whole; then those of the next one, if that is, so that they are on their
+ * way while the tree is walked. */
+static inline void whole_tile(struct tensors T, shape_ptr S, int64_t first, int64_t next, struct raws r[BATCH],
+                              struct lane l[VECTOR])
+{
+    NO_UNROLL
+    for (int k = 0; k < TILE / LANES; k += BATCH) {
+        LOADED_TOGETHER();
+        UNROLL
+        for (int u = 0; u < BATCH; u++)
+            add_step(S, first, k + u, r[u], 1, TILE, l);
+        if (k + BATCH < TILE / LANES)
+            load_steps(T, S, first, k + BATCH, r);
+        else if (next >= 0)
+            load_steps(T, S, next, 0, r);
+    }
+}
+
+/* Stores the states of a tile's lanes, which has n elements. */
+static inline void store_lanes(shape_ptr S, int64_t first, int n, const struct lane l[VECTOR],
+                               SHARED_POINTER struct state *states)
+{
+    const int own = THREAD % TEAM * VECTOR;
+    UNROLL
+    for (int j = 0; j < VECTOR; j++) {
+        const int lane = (own + j) / COLUMNS;
+        states[own + j] = lane_state(S, l[j], first + lane, BYTES ? 1 : lane_count(n, lane));
+    }
+}
+
+/* The halving tree over the lanes of every column, by a team; the results are the first states, each by the
+ * thread of that number. */
+static inline void columns_tree(SHARED_POINTER struct state *states)
+{
+    UNROLL
+    for (int lanes = LANES; lanes > 1; lanes = lanes > JOINED ? lanes / JOINED : 1) {
+        const int left = lanes > JOINED ? lanes / JOINED : 1, taken = lanes / left;
+        BARRIER();
+        for (int v = THREAD % TEAM; v < left * COLUMNS; v += TEAM) {
+            struct state s[JOINED];
+            UNROLL
+            for (int i = 0; i < JOINED; i++)
+                if (i < taken)
+                    s[i] = states[v + i * left * COLUMNS];
+            UNROLL
+            for (int reach = JOINED / 2; reach; reach /= 2)
+                UNROLL
+                for (int i = 0; i < JOINED / 2; i++)
+                    if (i < reach && reach < taken)
+                        s[i] = combine(s[i], s[i + reach]);
+            states[v] = s[0];
+        }
+    }
+}
+
+/* The first `count` lanes of every column from the workspace, and no more. */
+static inline void take_lanes(SHARED_POINTER struct state *states, GLOBAL const struct state *from, int count)
+{
+    enum { BESIDE = VECTOR < 4 ? VECTOR : 4 };
+    NO_UNROLL
+    for (int first = THREAD % TEAM; first < STEP; first += BESIDE * TEAM) {
+        struct state s[BESIDE];
+        UNROLL
+        for (int i = 0; i < BESIDE; i++) {
+            s[i] = state_identity();
+            if (first + i * TEAM < count * COLUMNS)
+                s[i] = load_state(from + first + i * TEAM);
+        }
+        UNROLL
+        for (int i = 0; i < BESIDE; i++)
+            states[first + i * TEAM] = s[i];
+    }
+}
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    SHARED struct state shared[TEAMS * STEP];
+    SHARED struct state done[STEP]; /* of a block's tiles, then of the groups */
+    SHARED int flag;
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    SHARED_POINTER struct state *const mine = shared + THREAD / TEAM * STEP;
+    GLOBAL struct state *const lanes = (GLOBAL struct state *)workspace;
+    const int t = THREAD % TEAM, team = THREAD / TEAM;
+    const int64_t tiles = S->p[0], block = BLOCK, group = block / LANES;
+    const int64_t begin = group * TILE + block % LANES, end = (group + 1) * TILE < tiles ? (group + 1) * TILE : tiles;
+    const int count = (int)((end - begin + LANES - 1) / LANES);
+    const int64_t rows = S->reduced_total, apart = (int64_t)TEAMS * LANES * TILE;
+    int64_t first = (begin + (int64_t)team * LANES) * TILE;
+    struct raws r[BATCH];
+    if (b.vectors && team < count && first + TILE <= rows)
+        load_steps(T, S, first, 0, r);
+    for (int k = 0; k < count; k += TEAMS, first += apart) {
+        const int n = k + team >= count ? 0 : rows - first < TILE ? (int)(rows - first) : TILE;
+        struct lane l[VECTOR];
+        UNROLL
+        for (int j = 0; j < VECTOR; j++)
+            l[j] = empty_lane();
+        if (n == TILE && b.vectors) {
+            whole_tile(T, S, first, k + TEAMS + team < count && first + apart + TILE <= rows ? first + apart : -1, r, l);
+        } else { /* rare, so it is short */
+            NO_UNROLL
+            for (int i = 0; i * LANES < n; i++)
+                add_step(S, first, i, fetch_first(T, step_place(first, i), (n - i * LANES) * COLUMNS - t * VECTOR), 0, n, l);
+        }
+        store_lanes(S, first, n, l, mine);
+        columns_tree(mine);
+        if (t < COLUMNS && k + team < count)
+            done[(k + team) * COLUMNS + t] = mine[t];
+        BARRIER();
+    }
+    if (THREAD < COLUMNS) {
+        struct state s = done[THREAD];
+        for (int k = 1; k < count; k++)
+            s = combine(s, done[k * COLUMNS + THREAD]);
+        lanes[block * COLUMNS + THREAD] = s;
+    }
+    if (!last_to_arrive((GLOBAL uint32_t *)(lanes + S->p[1] * COLUMNS), S->p[1], &flag))
+        return;
+    const int groups = (int)((tiles + TILE - 1) / TILE);
+    for (int first = 0; first < groups; first += TEAMS) {
+        const int g = first + team;
+        const int64_t left = g < groups ? S->p[1] - (int64_t)g * LANES : 0;
+        take_lanes(mine, lanes + (left > 0 ? (int64_t)g * STEP : 0), left < LANES ? (int)left : LANES);
+        columns_tree(mine);
+        if (t < COLUMNS && g < groups)
+            done[g * COLUMNS + t] = mine[t];
+        BARRIER();
+    }
+    for (int v = t; v < STEP; v += TEAM)
+        mine[v] = v < groups * COLUMNS ? done[v] : state_identity();
+    columns_tree(mine);
+    if (THREAD < COLUMNS)
+        finish_output(T, S, THREAD, shared[THREAD], S->reduced_total);
+}
