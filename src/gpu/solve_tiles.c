@@ -45,10 +45,11 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
 }
 
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler
- * would keep few in flight. (Measured on an H200: outputs of a block each.) */
-static int wants_loads_together(const struct problem *problem)
+ * would keep few in flight. parts: of an output. (Measured on an H200.) */
+static int wants_loads_together(const struct problem *problem, int64_t parts)
 {
-    return mf_gpu_widest_item(problem) >= 4 && mf_emit_state_words(problem) > 3 && !mf_gpu_two_phases(problem);
+    return mf_gpu_widest_item(problem) >= (parts == 1 ? 4 : 8) && mf_emit_state_words(problem) > 3 &&
+           !mf_gpu_two_phases(problem);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -102,7 +103,7 @@ static mf_status make(struct mf_plan *plan)
                 "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
                 "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n",
                 batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
-                parts == 1 && choice.vector > 1 && wants_loads_together(problem));
+                choice.vector > 1 && wants_loads_together(problem, parts));
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);
