@@ -7,7 +7,7 @@
 
 #include "problem.h"
 
-enum { VERIFY_DEVICES = 8, VERIFY_SOLVERS = 16 };
+enum { VERIFY_DEVICES = 8, VERIFY_SOLVERS = 32 };
 
 enum finding_kind {
     FINDING_NONE,

@@ -124,6 +124,8 @@ static void check_random(void)
     const long problems = count && *count ? strtol(count, NULL, 10) : 40;
     char text[1024];
     state = seed && *seed ? strtoull(seed, NULL, 10) * 2 + 1 : 1;
+    CHECK_MSG(!list_solver(kDLOpenCL, VERIFY_SOLVERS - 1), "a device has more solvers than verify counts (%d)",
+              VERIFY_SOLVERS - 1);
     for (long i = 0; i < problems; i++) {
         const int f = (int)(i % FOLDS);
         write_problem(&folds[f], f >= ORDERED, text, sizeof text);
