@@ -124,7 +124,7 @@ static void check_random(void)
     const long problems = count && *count ? strtol(count, NULL, 10) : 40;
     char text[1024];
     state = seed && *seed ? strtoull(seed, NULL, 10) * 2 + 1 : 1;
-    CHECK_MSG(!list_solver(kDLOpenCL, VERIFY_SOLVERS - 1), "a device has more solvers than verify counts (%d)",
+    CHECK_MSG(number_of("multi") < VERIFY_SOLVERS - 1, "solver %d is multi, and verify counts %d", number_of("multi"),
               VERIFY_SOLVERS - 1);
     for (long i = 0; i < problems; i++) {
         const int f = (int)(i % FOLDS);
