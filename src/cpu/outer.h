@@ -4,8 +4,9 @@
 
 #include "finish.h"
 
-/* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once. */
-enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 32 << 10, FEW_ROWS = 8 };
+/* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once; MAX_LEAVES:
+ * where rows are the same distance apart. */
+enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 32 << 10, FEW_ROWS = 8, MAX_LEAVES = 16 };
 
 /* How a strip lies in memory: P consecutive elements of each of W columns; or I of each, then the next I, P in all. */
 enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [P/I][W][I] */ };
