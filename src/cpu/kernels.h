@@ -132,8 +132,7 @@ struct contraction_kernels;
 
 struct kernels {
     const char *name;                                /* "scalar", "sse2", "avx2", "avx512", "neon" */
-    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null);
-                                                      * ANY: not CLS_I32 */
+    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null) */
     struct moments_kernels moments[2];               /* CLS_F32, CLS_F64 */
     summary_fn *summary[2];                          /* CLS_F32, CLS_F64 */
     struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */
