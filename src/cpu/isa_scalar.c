@@ -5,6 +5,7 @@
 /* A store past the cache, to an aligned address. */
 #define MF_STREAM(to, v) vstore_u8((uint8_t *)(to), (vec_u8)(v))
 
+#define MF_SPARSE
 #include "fold_kernels.inc"
 #include "map_kernels.inc"
 

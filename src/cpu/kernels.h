@@ -130,6 +130,8 @@ enum {
 
 struct contraction_kernels;
 
+/* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
+ * arg_from, fold_from, pair and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null) */
