@@ -1,5 +1,6 @@
 /* Plain C: the tables of this instruction set. */
 #define MF_VEC_BYTES 16
+#define MF_UNROLLED
 #include "vec_generic.h"
 
 /* A store past the cache, to an aligned address. */

@@ -45,7 +45,8 @@
 
 /* MF_APART: what is rare, or long against its call, so that one copy serves all its callers. Before a loop, MF_ROLLED:
  * it has few passes, but is not worth a copy of its body for each of them; MF_UNROLLED: it is, and its vectors stay in
- * registers (clang finds that out, and remarks on loops that it cannot unroll). */
+ * registers (clang finds that out, and remarks on loops that it cannot unroll). An isa_<isa>.c for size
+ * defines that one as nothing. */
 #if defined(__clang__)
 #define MF_APART static __attribute__((noinline, unused))
 #define MF_ROLLED _Pragma("clang loop unroll(disable)")
@@ -53,7 +54,9 @@
 #else
 #define MF_APART static __attribute__((noinline, noclone, unused))
 #define MF_ROLLED _Pragma("GCC unroll 1")
+#ifndef MF_UNROLLED
 #define MF_UNROLLED _Pragma("GCC unroll 16")
+#endif
 #endif
 
 /* Asks for what the kernel will read, into the second cache: while it computes, memory keeps working. An address past
