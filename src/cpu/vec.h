@@ -65,15 +65,27 @@
 enum { AHEAD_BYTES = 2048, COPY_AHEAD_BYTES = 1024 };
 MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
+    if (__builtin_constant_p(bytes)) {
+        MF_UNROLLED
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
+    } else {
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
+    }
 }
 
 /* Asks for what is read sooner, into the nearest cache. */
 MF_INLINE void fetch_soon(const void *p, int64_t distance, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+    if (__builtin_constant_p(bytes)) {
+        MF_UNROLLED
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+    } else {
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+    }
 }
 
 /* ahead() along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
@@ -144,6 +156,13 @@ MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *nex
 {
     ahead_far(p, bytes, next, i);
     fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
+}
+
+/* The same at the beginning of a row. */
+MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *next)
+{
+    ahead(p, next->far.near, bytes);
+    fetch_soon(p, next->soon.near, bytes);
 }
 
 #define NAME i8
