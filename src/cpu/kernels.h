@@ -50,7 +50,7 @@ typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum 
 struct fold_kernels {
     chain_fn *chain;
     rows_fn *rows;
-    joined_fn *joined;   /* sums and products of floats; others are folded in any order: null */
+    joined_fn *joined;   /* sums of floats; others: null */
     runs_fn *runs;       /* sum, prod, min and max of CLS_F32 and CLS_F64; others: null */
     answers_fn *answers; /* where runs are */
 };
