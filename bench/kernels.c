@@ -51,8 +51,8 @@ static const struct {
 };
 
 static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor", "any"};
-static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64", "i32"};
-static const int cls_bytes[CLS_COUNT] = {4, 8, 8, 8, 4};
+static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64"};
+static const int cls_bytes[CLS_COUNT] = {4, 8, 8, 8};
 static const char *const dtype_name[DT_COUNT] = {
 #define DTYPE(name, bytes, code, bits, cls, storage) [DT_##name] = #name,
 #include "../src/dtypes.def"

@@ -3,7 +3,7 @@
 # sources_variable.
 #
 # The texts go to compilers without a file system, so their lines `#include "..."` become empty: whoever joins the texts
-# brings what they include. Lines keep their numbers.
+# brings what they include. Comments and indentation are a third of the texts, and stay behind.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(modefold_embed_script ${CMAKE_CURRENT_LIST_FILE})
     function(modefold_embed sources_variable)
@@ -29,6 +29,9 @@ file(READ ${INPUT} bytes HEX)
 string(REGEX REPLACE "(..)" "\\1 " bytes "0a${bytes}")
 set(any "(0[0-9b-f] |[1-9a-f][0-9a-f] )*")
 string(REGEX REPLACE "0a (20 )*23 (20 )*69 6e 63 6c 75 64 65 (20 )*22 ${any}" "0a " bytes "${bytes}") # include "
+string(REPLACE "2a 2f " "!" bytes "${bytes}") # the end of a comment as one character, which no byte is written with
+string(REGEX REPLACE "2f 2a [^!]*!" "20 " bytes "${bytes}")
+string(REGEX REPLACE "(20 )*0a (20 |0a )*" "0a " bytes "${bytes}")
 string(REGEX REPLACE "^0a " "" bytes "${bytes}")
 string(REGEX REPLACE "0a " "0a \n" bytes "${bytes}")
 string(REGEX REPLACE "([0-9a-f][0-9a-f]) " "'\\\\x\\1'," bytes "${bytes}") # characters, as a byte may not fit in char

@@ -137,7 +137,7 @@ static inline int mf_is_class_type(enum dtype type)
 /* Bytes of one value of a class. */
 static inline size_t mf_cls_size(enum cls cls)
 {
-    return cls == CLS_F32 || cls == CLS_I32 ? 4 : 8;
+    return cls == CLS_F32 ? 4 : 8;
 }
 
 #endif

@@ -13,7 +13,7 @@ const struct dtype_info mf_dtypes[DT_COUNT] = {
 #undef DTYPE
 };
 
-const char *const mf_class_names[CLS_COUNT] = {"f32", "f64", "i64", "u64", "i32"};
+const char *const mf_class_names[CLS_COUNT] = {"f32", "f64", "i64", "u64"};
 
 int mf_dtype_find(DLDataType type)
 {

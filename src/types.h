@@ -24,10 +24,8 @@ enum dtype {
     DT_COUNT
 };
 
-/* The class a value is computed in. F32 and F64 are IEEE binary32 and binary64; I64 and U64 wrap modulo 2^64.
- * I32 is never the class of an expression: it is how the CPU holds short integers inside one tile, where it is
- * exact. */
-enum cls { CLS_F32, CLS_F64, CLS_I64, CLS_U64, CLS_I32, CLS_COUNT };
+/* The class a value is computed in. F32 and F64 are IEEE binary32 and binary64; I64 and U64 wrap modulo 2^64. */
+enum cls { CLS_F32, CLS_F64, CLS_I64, CLS_U64, CLS_COUNT };
 
 /* The contract's constants (docs/numerics.md): a tile is STEPS x LANES consecutive elements. */
 enum { LANES = 128, STEPS = 32, TILE = LANES * STEPS };

@@ -15,12 +15,11 @@ union value {
     double f64;
     int64_t i64;
     uint64_t u64;
-    int32_t i32;
 };
 
 static const char *const fold_name[FOLD_COUNT] = {"sum", "prod", "min", "max", "and", "or", "xor", "any"};
-static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64", "i32"};
-static const int cls_bytes[CLS_COUNT] = {4, 8, 8, 8, 4};
+static const char *const cls_name[CLS_COUNT] = {"f32", "f64", "i64", "u64"};
+static const int cls_bytes[CLS_COUNT] = {4, 8, 8, 8};
 static const int dtype_bytes[DT_COUNT] = {
 #define DTYPE(name, bytes, code, bits, cls, storage) [DT_##name] = (bytes),
 #include "../src/dtypes.def"
@@ -116,10 +115,8 @@ static int less(enum cls cls, union value a, union value b)
         return a.f64 < b.f64;
     case CLS_I64:
         return a.i64 < b.i64;
-    case CLS_U64:
-        return a.u64 < b.u64;
     default:
-        return a.i32 < b.i32;
+        return a.u64 < b.u64;
     }
 }
 

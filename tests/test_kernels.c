@@ -425,11 +425,63 @@ static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cl
     }
 }
 
-static void test_isa(void (*fill)(struct kernels *))
+/* Whether an entry is there exactly where kernels.h says so. */
+static void expect_entry(const char *isa, const char *table, int row, int column, int expected, int is_there)
+{
+    CHECK_MSG(expected == is_there, "%s %s[%d][%d] is %s", isa, table, row, column, is_there ? "there" : "null");
+}
+
+/* No table loses an entry unnoticed. */
+static void test_entries(const struct kernels *k, int full)
+{
+    for (int op = 0; op < FOLD_COUNT; op++) {
+        const int bitwise = op == FOLD_AND || op == FOLD_OR || op == FOLD_XOR;
+        for (int c = 0; c < CLS_COUNT; c++) {
+            const struct fold_kernels *fold = &k->fold[op][c];
+            const int is_float = c <= CLS_F64, here = !bitwise || !is_float;
+            expect_entry(k->name, "fold.chain", op, c, here, fold->chain != NULL);
+            expect_entry(k->name, "fold.rows", op, c, here, fold->rows != NULL);
+            expect_entry(k->name, "fold.joined", op, c, full && is_float && op == FOLD_SUM, fold->joined != NULL);
+            expect_entry(k->name, "fold.runs", op, c, full && is_float && op <= FOLD_MAX, fold->runs != NULL);
+            expect_entry(k->name, "fold.answers", op, c, full && is_float && op <= FOLD_MAX, fold->answers != NULL);
+        }
+        for (int d = 0; d < DT_COUNT; d++) {
+            const struct fold_kernels *from = &k->fold_from[op][d];
+            const int is_short = dtype_bytes[d] < cls_bytes[dtype_cls[d]] && d != DT_f8e4m3 && d != DT_f8e5m2;
+            const int here = full && is_short && op != FOLD_PROD && !bitwise;
+            expect_entry(k->name, "fold_from.chain", op, d, here, from->chain != NULL);
+            expect_entry(k->name, "fold_from.rows", op, d, here, from->rows != NULL);
+            expect_entry(k->name, "fold_from.joined", op, d, here && op == FOLD_SUM && dtype_cls[d] == CLS_F32,
+                         from->joined != NULL);
+        }
+    }
+    for (int d = 0; d < DT_COUNT; d++) {
+        const int is_f8 = d == DT_f8e4m3 || d == DT_f8e5m2, is_float = dtype_cls[d] <= CLS_F64;
+        const int is_short = dtype_bytes[d] < cls_bytes[dtype_cls[d]] && !is_f8 && d != DT_bool;
+        for (int which = 0; which < 2; which++)
+            expect_entry(k->name, "arg_from", which, d, full && is_short, k->arg_from[which][d] != NULL);
+        for (int pair = 0; pair < PAIR_COUNT; pair++)
+            expect_entry(k->name, "pair", pair, d, full && !is_f8 && d != DT_bool && (pair != PAIR_DIV || is_float),
+                         k->pair[pair][d] != NULL);
+        expect_entry(k->name, "sums", 0, d, full && (d == DT_f16 || d == DT_bf16), k->sums[d] != NULL);
+    }
+    for (int c = 0; c < CLS_COUNT; c++) {
+        for (int which = 0; which < 2; which++)
+            expect_entry(k->name, "arg", which, c, 1, k->arg[which][c].rows != NULL && k->arg[which][c].chain != NULL);
+        if (c <= CLS_F64) {
+            expect_entry(k->name, "summary", 0, c, full, k->summary[c] != NULL);
+            expect_entry(k->name, "moments", 0, c, 1, k->moments[c].rows != NULL && k->moments[c].chain != NULL);
+            expect_entry(k->name, "lse", 0, c, 1, k->lse[c].rows != NULL && k->lse[c].chain != NULL);
+        }
+    }
+}
+
+static void test_isa(void (*fill)(struct kernels *), int full)
 {
     static struct kernels k;
     memset(&k, 0, sizeof k);
     fill(&k);
+    test_entries(&k, full);
     for (int op = 0; op < FOLD_COUNT; op++) {
         for (int c = 0; c < CLS_COUNT; c++)
             if (k.fold[op][c].rows != NULL) {
@@ -463,8 +515,9 @@ static void test_isa(void (*fill)(struct kernels *))
         for (int d = 0; d < DT_COUNT; d++)
             if (k.pair[pair][d] != NULL)
                 test_pair(k.name, k.pair[pair][d], (enum pair)pair, (enum dtype)d);
-    test_summary(k.name, &k, CLS_F32);
-    test_summary(k.name, &k, CLS_F64);
+    for (int c = CLS_F32; c <= CLS_F64; c++)
+        if (k.summary[c] != NULL)
+            test_summary(k.name, &k, (enum cls)c);
     for (int which = 0; which < 2; which++) {
         for (int c = 0; c < CLS_COUNT; c++)
             if (k.arg[which][c].rows != NULL) {
@@ -488,20 +541,20 @@ int main(void)
     waiting = malloc(MAX_ELEMENTS * sizeof *waiting);
     if (loaded == NULL || waiting == NULL)
         return 1;
-    test_isa(mf_kernels_scalar);
+    test_isa(mf_kernels_scalar, 0);
 #ifdef MF_HAVE_X86
-    test_isa(mf_kernels_sse2);
+    test_isa(mf_kernels_sse2, 0);
     if (__builtin_cpu_supports("avx2")) /* such a processor has F16C too */
-        test_isa(mf_kernels_avx2);
+        test_isa(mf_kernels_avx2, 1);
     else
         check_skip("avx2", "this processor has no AVX2");
     if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        test_isa(mf_kernels_avx512);
+        test_isa(mf_kernels_avx512, 1);
     else
         check_skip("avx512", "this processor has no AVX-512");
 #endif
 #ifdef MF_HAVE_NEON
-    test_isa(mf_kernels_neon);
+    test_isa(mf_kernels_neon, 1);
 #endif
     free(loaded);
     free(waiting);

@@ -104,7 +104,8 @@ static int is_summary(const struct mf_plan *plan)
             return 0;
     }
     enum dtype type = plan->problem.in_type[program->map.node[program->reducer[0].arg[0]].index];
-    return seen[FOLD_COUNT] && (type == DT_f32 || type == DT_f64);
+    return seen[FOLD_COUNT] && (type == DT_f32 || type == DT_f64) &&
+           plan->device->kernels->summary[mf_dtypes[type].cls];
 }
 
 /* Whether rows lie one after the other, so do their outputs, and a kernel can store them: the fold's own, of 64-bit

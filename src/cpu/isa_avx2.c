@@ -7,6 +7,8 @@
 
 #include "fold_kernels.inc"
 #include "map_kernels.inc"
+#include "full_folds.inc"
+#include "full_maps.inc"
 
 void mf_kernels_avx2(struct kernels *k);
 
@@ -15,4 +17,6 @@ void mf_kernels_avx2(struct kernels *k)
     k->name = "avx2";
     fill_fold_kernels(k);
     fill_map_kernels(k);
+    fill_full_folds(k);
+    fill_full_maps(k);
 }

@@ -5,6 +5,7 @@
 /* A store past the cache, to an aligned address. */
 #define MF_STREAM(to, v) _mm_stream_si128((__m128i *)(to), (__m128i)(v))
 
+#define MF_SPARSE
 #include "fold_kernels.inc"
 #include "map_kernels.inc"
 

@@ -54,7 +54,7 @@ typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum 
 struct fold_kernels {
     chain_fn *chain;
     rows_fn *rows;
-    joined_fn *joined;   /* sums and products of floats; others are folded in any order: null */
+    joined_fn *joined;   /* sums of floats; others: null */
     runs_fn *runs;       /* sum, prod, min and max of CLS_F32 and CLS_F64; others: null */
     answers_fn *answers; /* where runs are */
 };
@@ -134,10 +134,11 @@ enum {
 
 struct contraction_kernels;
 
+/* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
+ * arg_from, fold_from, pair and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                /* "scalar", "sse2", "avx2", "avx512", "neon" */
-    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null);
-                                                      * ANY: not CLS_I32 */
+    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null) */
     struct moments_kernels moments[2];               /* CLS_F32, CLS_F64 */
     summary_fn *summary[2];                          /* CLS_F32, CLS_F64 */
     struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */

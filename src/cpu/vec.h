@@ -45,7 +45,8 @@
 
 /* MF_APART: what is rare, or long against its call, so that one copy serves all its callers. Before a loop, MF_ROLLED:
  * it has few passes, but is not worth a copy of its body for each of them; MF_UNROLLED: it is, and its vectors stay in
- * registers (clang finds that out, and remarks on loops that it cannot unroll). */
+ * registers (clang finds that out, and remarks on loops that it cannot unroll). An isa_<isa>.c for size
+ * defines that one as nothing. */
 #if defined(__clang__)
 #define MF_APART static __attribute__((noinline, unused))
 #define MF_ROLLED _Pragma("clang loop unroll(disable)")
@@ -53,7 +54,9 @@
 #else
 #define MF_APART static __attribute__((noinline, noclone, unused))
 #define MF_ROLLED _Pragma("GCC unroll 1")
+#ifndef MF_UNROLLED
 #define MF_UNROLLED _Pragma("GCC unroll 16")
+#endif
 #endif
 
 /* Asks for what the kernel will read, into the second cache: while it computes, memory keeps working. An address past
@@ -62,15 +65,27 @@
 enum { AHEAD_BYTES = 2048, COPY_AHEAD_BYTES = 1024 };
 MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
+    if (__builtin_constant_p(bytes)) {
+        MF_UNROLLED
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
+    } else {
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 2);
+    }
 }
 
 /* Asks for what is read sooner, into the nearest cache. */
 MF_INLINE void fetch_soon(const void *p, int64_t distance, int64_t bytes)
 {
-    for (int64_t i = 0; i < bytes; i += 64)
-        __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+    if (__builtin_constant_p(bytes)) {
+        MF_UNROLLED
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+    } else {
+        for (int64_t i = 0; i < bytes; i += 64)
+            __builtin_prefetch((const void *)((uintptr_t)p + (uintptr_t)(distance + i)), 0, 3);
+    }
 }
 
 /* ahead() along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
@@ -141,6 +156,13 @@ MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *nex
 {
     ahead_far(p, bytes, next, i);
     fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
+}
+
+/* The same at the beginning of a row. */
+MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *next)
+{
+    ahead(p, next->far.near, bytes);
+    fetch_soon(p, next->soon.near, bytes);
 }
 
 #define NAME i8

@@ -15,8 +15,6 @@
 #define vmark_f32 vmark_plain_f32
 #define vmark_f64 vmark_plain_f64
 #define VSCALE_KEEPS_NANS 0
-#define vfma_f32 vfma_plain_f32
-#define vfma_f64 vfma_plain_f64
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
 
@@ -24,6 +22,17 @@
 #define vmax_i8 vgreater_i8
 #define vmin_u16 vlesser_u16
 #define vmax_u16 vgreater_u16
+
+/* The C library's function, once a lane. */
+MF_APART vec_f32 vfma_f32(vec_f32 x, vec_f32 y, vec_f32 z)
+{
+    return vfma_plain_f32(x, y, z);
+}
+
+MF_APART vec_f64 vfma_f64(vec_f64 x, vec_f64 y, vec_f64 z)
+{
+    return vfma_plain_f64(x, y, z);
+}
 
 static inline vec_u8 vmin_u8(vec_u8 a, vec_u8 b)
 {

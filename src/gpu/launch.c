@@ -145,7 +145,7 @@ static void fill_shape(const struct problem *problem, const struct gpu_choice *c
     for (int k = 0; k < problem->output_count; k++)
         put_all(gpu, nest->out[k], nest->kept);
     put_all(gpu, nest->index, loops);
-    int64_t offset[MAX_WINDOWS], extent[MAX_WINDOWS];
+    int64_t offset[MAX_WINDOWS] = {0}, extent[MAX_WINDOWS] = {0};
     for (int w = 0; w < windows; w++) {
         offset[w] = nest->window[w].offset;
         extent[w] = nest->window[w].extent;
