@@ -319,8 +319,25 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
     UNROLL
     for (int j = 0; j < OWN; j++) {
         const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
-        s[j] = lane_state(S, l[j], first + lane, n == TILE ? TILE / LANES : lane_count(n, lane));
+        /* of whole batches all lanes have as many, a number that the compiler sees is small */
+        s[j] = lane_state(S, l[j], first + lane,
+                          WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1) : n == TILE ? TILE / LANES : lane_count(n, lane));
     }
+}
+
+/* The tree of a tile. whole: all lanes of the block's tiles are full, and the number of their elements, which the compiler
+ * then knows, makes that moments are merged without dividing. */
+static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole)
+{
+#if MOMENTS && !WINDOWS
+    if (whole) {
+        UNROLL
+        for (int j = 0; j < OWN; j++)
+            s[j].n = TILE / LANES;
+        return team_tree(exchange_, s, 1);
+    }
+#endif
+    return team_tree(exchange_, s, 0);
 }
 
 enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS, WARPS = THREADS / WARP, ON_WARP = LANES / WARP };

@@ -99,14 +99,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int k = 0; k < mine; k += TEAMS) {
         const int64_t at = (first + (int64_t)(k + team) * LANES) * TILE, left = S->reduced_total - at;
         const int n = k + team >= mine ? 0 : left < TILE ? (int)left : TILE;
-        struct state s[OWN], a;
-        if (MOMENTS && !WINDOWS && k + TEAMS <= mine && first + (int64_t)(k + TEAMS - 1) * LANES < tiles - 1) {
-            team_lanes(kept_, T, S, start, at, TILE, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 1);
-        } else {
-            team_lanes(kept_, T, S, start, at, n, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 0);
-        }
+        struct state s[OWN];
+        team_lanes(kept_, T, S, start, at, n, b.vectors != 0, s);
+        const struct state a = tile_tree(exchange_, s, k + TEAMS <= mine && first + (int64_t)(k + TEAMS - 1) * LANES < tiles - 1);
         if (t == 0 && k + team < mine)
             shared[k + team] = a;
     }
@@ -141,15 +136,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int64_t tile = first; tile < end; tile += TEAMS) {
         const int64_t mine = tile + team, left = S->reduced_total - mine * TILE;
         const int n = mine >= end ? 0 : left < TILE ? (int)left : TILE;
-        struct state s[OWN], a;
-        if (MOMENTS && !WINDOWS && tile + TEAMS <= end && (tile + TEAMS) * TILE <= S->reduced_total) {
-            /* all teams have whole tiles: merging means then needs no division */
-            team_lanes(kept_, T, S, start, mine * TILE, TILE, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 1);
-        } else {
-            team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 0);
-        }
+        struct state s[OWN];
+        team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, s);
+        const struct state a =
+            tile_tree(exchange_, s, tile + TEAMS <= end && (tile + TEAMS) * TILE <= S->reduced_total);
         if (t == 0 && mine < end) {
 #if FEW
             shared[mine] = a;
