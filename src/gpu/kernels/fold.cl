@@ -418,8 +418,8 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
 enum {
     FOLD_THREADS = THREADS < LANES ? THREADS : LANES,
     ON_THREAD = LANES / FOLD_THREADS,
-    READ_AT_ONCE = STATE_WORDS * ON_THREAD > 8 ? (STATE_WORDS * ON_THREAD > 16 ? 2 : 4)
-                                               : (STATE_WORDS * ON_THREAD > 2 ? 8 : 16)
+    FOLDED_WORDS = STATE_WORDS * ON_THREAD,
+    READ_AT_ONCE = FOLDED_WORDS > 16 ? 2 : FOLDED_WORDS > 8 || STATE_WORDS > 3 ? 4 : FOLDED_WORDS > 2 ? 8 : 16
 };
 
 /* The fold of count <= TILE states that lie one after the other, by a block: its first thread gets the result. shared:

@@ -162,34 +162,39 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (THREAD == 0)
         finish_output(T, S, o, a, S->reduced_total);
 #else
-    int64_t count = tiles;
+    /* level by level; of the first one, where several blocks have tiles of the output, the last block of each TILE tiles
+     * folds these, and the last of these blocks goes on */
+    int64_t count = tiles, groups = (tiles + TILE - 1) / TILE, group = 0, last = groups;
+    GLOBAL uint32_t *counters =
+        (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]) + o * (groups + 1);
     if (parts > 1) {
-        /* the last block of each TILE tiles folds them, the last of these blocks what they made */
-        const int64_t groups = (tiles + TILE - 1) / TILE, group = first / TILE, from = group * TILE;
-        const int64_t mine = tiles - from < TILE ? tiles - from : TILE;
-        GLOBAL uint32_t *counters =
-            (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]) + o * (groups + 1);
+        group = first / TILE;
+        last = group + 1;
+        const int64_t mine = last < groups ? TILE : tiles - group * TILE;
         if (!last_to_arrive(counters + group, (mine + S->p[2] - 1) / S->p[2], &flag))
             return;
-        struct state a = group_fold(shared, states + from, (int)mine);
-        if (THREAD == 0)
-            states[tiles + group] = a;
-        if (groups > 1 && !last_to_arrive(counters + groups, groups, &flag))
-            return;
-        states += tiles;
-        count = groups;
-    }
-    for (int64_t groups; count > 1; count = groups) {
-        groups = (count + TILE - 1) / TILE;
+    } else {
         FENCE();
         BARRIER();
-        for (int64_t g = 0; g < groups; g++) {
-            const int64_t mine = count - g * TILE < TILE ? count - g * TILE : TILE;
-            struct state a = group_fold(shared, states + g * TILE, (int)mine);
+    }
+    for (;;) {
+        for (; group < last; group++) {
+            const int64_t left = count - group * TILE;
+            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE);
             if (THREAD == 0)
-                states[count + g] = a;
+                states[count + group] = a;
         }
+        if (parts > 1 && count == tiles && groups > 1 && !last_to_arrive(counters + groups, groups, &flag))
+            return;
         states += count;
+        if (groups == 1)
+            break;
+        count = groups;
+        groups = (count + TILE - 1) / TILE;
+        group = 0;
+        last = groups;
+        FENCE();
+        BARRIER();
     }
     if (THREAD == 0)
         finish_output(T, S, o, load_state(states), S->reduced_total);
