@@ -48,9 +48,14 @@ static void load(void)
         snprintf(why, sizeof why, "the CUDA compiler, libnvrtc.so, does not tell its version");
 }
 
-static mf_status need_compiler(void)
+void mf_nvrtc_load(void)
 {
     pthread_once(&once, load);
+}
+
+static mf_status need_compiler(void)
+{
+    mf_nvrtc_load();
     return *why ? mf_fail(MF_ERROR_DEVICE, "%s", why) : MF_OK;
 }
 
