@@ -325,21 +325,6 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
     }
 }
 
-/* The tree of a tile. whole: all lanes of the block's tiles are full, and the number of their elements, which the compiler
- * then knows, makes that moments are merged without dividing. */
-static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole)
-{
-#if MOMENTS && !WINDOWS
-    if (whole) {
-        UNROLL
-        for (int j = 0; j < OWN; j++)
-            s[j].n = TILE / LANES;
-        return team_tree(exchange_, s, 1);
-    }
-#endif
-    return team_tree(exchange_, s, 0);
-}
-
 enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS, WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
 
 /* The halving tree over count lanes of a warp, `most` at most: lane t + 32 j is thread t's state j. Levels that have

@@ -6,6 +6,47 @@
  *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
+
+/* team_tree as a loop around OWN / 2 merges, for what is rare: those of moments are long to compile. (As long as a thread
+ * has several lanes it exchanges halves of them, then the one that is left.) */
+static inline struct state rare_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
+{
+    int own = OWN, distance = TEAM / 2;
+    NO_UNROLL
+    for (int reach = LANES / 2; reach; reach /= 2) {
+        const int halves = own > 1, upper = halves && THREAD & distance;
+        own = halves ? own / 2 : 1;
+        UNROLL
+        for (int j = 0; j < OWN / 2; j++) {
+            struct state mine = s[j], second = mine;
+            UNROLL
+            for (int n = OWN / 2; n > j; n /= 2)
+                second = choose(halves && own == n, s[j + n], second);
+            s[j] = combine_across(choose(upper, second, mine),
+                                  exchange_state(exchange_, choose(upper, mine, second), distance, 0), distance);
+        }
+        distance = distance > 1 ? distance / 2 : TEAM / 2;
+    }
+    return s[0];
+}
+
+/* The tree of a tile. whole: all lanes of the block's tiles are full, and the number of their elements, which the compiler
+ * then knows, makes that moments are merged without dividing. */
+static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole)
+{
+#if MOMENTS && !WINDOWS
+    if (whole) {
+        UNROLL
+        for (int j = 0; j < OWN; j++)
+            s[j].n = TILE / LANES;
+        return team_tree(exchange_, s, 1);
+    }
+    if (!FEW && TEAM_VECTOR > 1 && LEFT_OVER == 1)
+        return rare_tree(exchange_, s);
+#endif
+    return team_tree(exchange_, s, 0);
+}
+
 #if OUTPUTS_BESIDE > 1
 /* The halving tree over an output's few tiles, in shared memory, by one thread. */
 static inline struct state few_tiles(SHARED_POINTER const struct state *states, int count)
