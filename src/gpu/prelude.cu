@@ -134,7 +134,7 @@ static inline double chosen(double x)
 }
 
 /* x / y rounded to nearest for numbers of elements: what the compiler makes of x / y, without its branch for quotients
- * out of range, which takes it as long to compile as 50 other instructions. (A reciprocal that is right to the last
+ * out of range, which takes long to compile. (A reciprocal that is right to the last
  * place or nearly, and a quotient corrected by its remainder: Markstein, Computation of elementary functions on the IBM
  * RISC System/6000 processor, 1990.) */
 #define MF_QUOTIENT_OF_COUNTS(x, y) quotient_of_counts(x, y)
