@@ -9,6 +9,7 @@
 #include "gpu/gpu.h"
 #include "gpu/runtime.h"
 #include "gpu/texts.h"
+#include "gpu/vocabulary.h"
 
 /* ---- entries of the cache ---- */
 
@@ -427,11 +428,32 @@ static void test_texts(void)
     }
 }
 
+/* Of the vocabulary a text gets what it calls, what that calls, and of a class no more than is asked for. */
+static void test_vocabulary(void)
+{
+    static const char own[] = "mf_mod_f32(x, y) + mf_store_f16_f64(z)\n";
+    static const char *const there[] = {"mf_store_f16_f64(", " mf_f64_to_f16(", " mf_f64_round(", "#define BITS 64"};
+    static const char *const absent[] = {"mf_store_f16_f32(", "mf_exp_core_f32(", "F2(add)", "F2(floordiv)"};
+    struct gpu_text text = {NULL, 0, 0, 0};
+    mf_vocabulary_add(own, &text);
+    if (CHECK(!text.failed && text.length > sizeof own)) {
+        CHECK(!strcmp(text.text + text.length - strlen(own), own));
+        for (size_t i = 0; i < sizeof there / sizeof there[0]; i++)
+            CHECK_MSG(strstr(text.text, there[i]) != NULL, "%s is missing", there[i]);
+        for (size_t i = 0; i < sizeof absent / sizeof absent[0]; i++)
+            CHECK_MSG(!strstr(text.text, absent[i]), "%s is not called", absent[i]);
+        const char *mod = strstr(text.text, "F2(mod)");
+        CHECK(mod && !strstr(mod + 1, "F2(mod)"));
+    }
+    mf_free(text.text);
+}
+
 int main(void)
 {
     gpu_test_environment("cache-runtime");
     test_small();
     test_texts();
+    test_vocabulary();
     test_nvrtc();
     test_device(&mf_gpu_opencl, &opencl_texts, "OpenCL");
     test_device(&mf_gpu_cuda, &cuda_texts, "CUDA");

@@ -193,14 +193,11 @@ static mf_status take_context(struct gpu *gpu)
 
 /* ---- Opening ---- */
 
-/* The driver is there and sees device number n. */
+/* The driver sees device number n. */
 static mf_status find_device(int number, struct gpu *gpu)
 {
     char text[200];
     int count = 0;
-    pthread_once(&once, load);
-    if (*why)
-        return mf_fail(MF_ERROR_DEVICE, "%s", why);
     if (cuda.DriverGetVersion(&gpu->driver) || gpu->driver < OLDEST_DRIVER)
         return mf_fail(MF_ERROR_DEVICE, "the CUDA driver is too old: it is of CUDA %d.%d, and 11.2 is the oldest",
                        gpu->driver / 1000, gpu->driver % 1000 / 10);
@@ -236,19 +233,31 @@ static mf_status find_limits(struct gpu *gpu)
         if (result)
             return failed(gpu, result, "asking for the device's attributes");
     }
-    char version[sizeof limits->compiler - 16];
-    MF_TRY(mf_nvrtc_version(version, sizeof version));
     if (cuda.DeviceGetName(limits->name, (int)sizeof limits->name, gpu->device))
         snprintf(limits->name, sizeof limits->name, "CUDA device %d", gpu->device);
     gpu->common.limits.architecture = major * 10 + minor;
-    snprintf(limits->compiler, sizeof limits->compiler, "%s sm_%d", version, gpu->common.limits.architecture);
-    limits->warpgroups = mf_nvrtc_has_warpgroups(gpu->common.limits.architecture);
     limits->dlpack = 2;
     limits->has_f64 = 1;
     limits->shared = shared;
     limits->shared_most = shared_most > shared ? shared_most : shared;
     limits->parameters = MF_CUDA_PARAMETERS;
     return MF_OK;
+}
+
+static mf_status find_compiler(struct gpu *gpu)
+{
+    struct gpu_limits *limits = &gpu->common.limits;
+    char version[sizeof limits->compiler - 16];
+    MF_TRY(mf_nvrtc_version(version, sizeof version));
+    snprintf(limits->compiler, sizeof limits->compiler, "%s sm_%d", version, limits->architecture);
+    limits->warpgroups = mf_nvrtc_has_warpgroups(limits->architecture);
+    return MF_OK;
+}
+
+static void *load_compiler(void *nothing)
+{
+    mf_nvrtc_load();
+    return nothing;
 }
 
 static void close_device(struct gpu *gpu)
@@ -260,16 +269,26 @@ static void close_device(struct gpu *gpu)
 
 static mf_status open_device(int number, struct gpu **opened)
 {
+    pthread_t loader;
     *opened = NULL;
+    pthread_once(&once, load);
+    if (*why)
+        return mf_fail(MF_ERROR_DEVICE, "%s", why);
     struct gpu *gpu = mf_calloc(sizeof *gpu);
     if (!gpu)
         return MF_ERROR_MEMORY;
     gpu->common.api = &mf_gpu_cuda;
+    /* the compiler's library has 100 MB, and is there by the time that the driver has started */
+    const int loads = !pthread_create(&loader, NULL, load_compiler, NULL);
     mf_status status = find_device(number, gpu);
     if (!status)
         status = find_limits(gpu);
     if (!status)
         status = take_context(gpu);
+    if (loads)
+        pthread_join(loader, NULL);
+    if (!status)
+        status = find_compiler(gpu);
     if (status)
         close_device(gpu);
     else

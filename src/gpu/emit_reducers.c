@@ -384,12 +384,12 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
             "    {\n        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
             "        const %s d = b.r%d_mean - a.r%d_mean;\n        const int same = a.n == b.n && a.n <= 4096; /* "
             "exact, without dividing */\n"
-            "        const %s step = d * (same ? (%s)0.5 : MF_QUOTIENT(nb, n)), weight = same ? na * (%s)0.5 : "
-            "MF_QUOTIENT(na * nb, n);\n"
+            "        const %s step = d * (same ? (%s)0.5 : MF_QUOTIENT_OF_COUNTS(nb, n));\n"
+            "        const %s weight = same ? na * (%s)0.5 : MF_QUOTIENT_OF_COUNTS(na * nb, n);\n"
             "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
             "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
             "    }\n",
-            type, type, type, type, type, r, r, type, type, type, r, r, r, r, r, r, r, r, r);
+            type, type, type, type, type, r, r, type, type, type, type, r, r, r, r, r, r, r, r, r);
         break;
     case RED_LSE: /* the greater one's factor is E(0) = 1; of a maximum that is no number s does not matter */
         mf_text_add(to,

@@ -102,6 +102,8 @@ mf_status mf_nvrtc_usage(const char *text, int architecture, struct gpu_usage *u
 mf_status mf_nvrtc_knows(int architecture);
 /* Whether it compiles wgmma for this architecture. */
 int mf_nvrtc_has_warpgroups(int architecture);
+/* Opens the library now, so that what comes later need not wait for it. */
+void mf_nvrtc_load(void);
 /* "NVRTC 13.0", or the sentence why there is none. */
 mf_status mf_nvrtc_version(char *text, size_t size);
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "texts.h"
+#include "vocabulary.h"
 
 struct gpu_program {
     struct gpu_program *next;
@@ -166,12 +167,6 @@ static void fill_shape(const struct problem *problem, const struct gpu_choice *c
 static void assemble(const struct problem *problem, const struct gpu_choice *choice, const struct gpu_plan *gpu,
                      int in_memory, int conditional, struct gpu_text *to)
 {
-    static const char *const vocabulary[] = {mf_text_elementary_h, mf_text_convert_h,     mf_text_memory_h,
-                                             mf_text_ops_h,        "#define BITS 32\n",   mf_text_ops_float_inc,
-                                             "#define BITS 64\n",  mf_text_ops_float_inc, "#define SIGNED 1\n",
-                                             mf_text_ops_int_inc,  "#define SIGNED 0\n",  mf_text_ops_int_inc};
-    for (size_t i = 0; i < sizeof vocabulary / sizeof *vocabulary; i++)
-        mf_text_append(to, vocabulary[i]);
     mf_text_add(to, "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n#define SHIFTED %d\n",
                 choice->threads, choice->vector, in_memory, choice->shifted);
     if (choice->beside)
@@ -209,11 +204,14 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     int64_t shape_bytes = 8 * (int64_t)gpu->shape_words;
     int64_t others = 16 * (gpu->slots.count + plan->problem.output_count) + 64;
     int in_memory = shape_bytes + others > limits->parameters;
-    struct gpu_text text = {NULL, 0, 0, 0};
-    assemble(&plan->problem, choice, gpu, in_memory, condition != NULL, &text);
-    mf_status status = text.failed || choice->macros.failed || choice->functions.failed
+    struct gpu_text own = {NULL, 0, 0, 0}, text = {NULL, 0, 0, 0};
+    assemble(&plan->problem, choice, gpu, in_memory, condition != NULL, &own);
+    if (!own.failed)
+        mf_vocabulary_add(own.text, &text);
+    mf_status status = own.failed || text.failed || choice->macros.failed || choice->functions.failed
                            ? MF_ERROR_MEMORY
                            : mf_gpu_kernel(device, text.text, &gpu->kernel);
+    mf_free(own.text);
     mf_free(text.text);
     MF_TRY(status);
     if (condition && gpu->blocks > FEW_BLOCKS * limits->multiprocessors)

@@ -48,9 +48,14 @@ static void load(void)
         snprintf(why, sizeof why, "the CUDA compiler, libnvrtc.so, does not tell its version");
 }
 
-static mf_status need_compiler(void)
+void mf_nvrtc_load(void)
 {
     pthread_once(&once, load);
+}
+
+static mf_status need_compiler(void)
+{
+    mf_nvrtc_load();
     return *why ? mf_fail(MF_ERROR_DEVICE, "%s", why) : MF_OK;
 }
 
@@ -222,18 +227,19 @@ static void keep_usage(const char *key, const char *text, const struct gpu_usage
 static mf_status compile_or_find(const char *text, int architecture, int again, struct gpu_usage *usage, char **binary,
                                  size_t *size)
 {
-    enum { OPTIONS = 8, KEY_OPTIONS = 7 };
+    enum { OPTIONS = 9, KEY_OPTIONS = 7 };
     char target[40], key[256];
     struct gpu_usage used;
-    /* IEEE 754 as the processor has it: the contract's bits depend on all but the last */
-    const char *options[OPTIONS + 2] = {target,
+    /* IEEE 754 as the processor has it: the contract's bits depend on all but the last two */
+    const char *options[OPTIONS + 3] = {target,
                                         "--fmad=false",
                                         "--ftz=false",
                                         "--prec-div=true",
                                         "--prec-sqrt=true",
                                         "--std=c++17",
                                         "--device-as-default-execution-space",
-                                        "--ptxas-options=-v" /* tells what is used */};
+                                        "--disable-warnings",  /* nobody reads them, and writing them takes time */
+                                        "--ptxas-options=-v"}; /* tells what is used */
     *binary = NULL;
     MF_TRY(mf_nvrtc_knows(architecture));
     snprintf(target, sizeof target, "--gpu-architecture=sm_%d%s", architecture,
@@ -244,6 +250,8 @@ static mf_status compile_or_find(const char *text, int architecture, int again, 
     if (!again && (!usage || find_usage(key, text, usage)) && mf_cache_find(key, text, binary, size))
         return MF_OK;
     int count = OPTIONS;
+    if (major * 10 + minor >= 124) /* without textures and the runtime's types, which take 3 ms to read */
+        options[count++] = "--minimal";
     if (major >= 13) /* the compiler's own cache would keep what the assembler says from us */
         options[count++] = "--no-cache";
     mf_status status = compile_unspilled(text, architecture, count, options, usage ? usage : &used, binary, size);

@@ -133,6 +133,31 @@ static inline double chosen(double x)
     return x;
 }
 
+/* x / y rounded to nearest for numbers of elements: what the compiler makes of x / y, without its branch for quotients
+ * out of range, which takes long to compile. (A reciprocal that is right to the last
+ * place or nearly, and a quotient corrected by its remainder: Markstein, Computation of elementary functions on the IBM
+ * RISC System/6000 processor, 1990.) */
+#define MF_QUOTIENT_OF_COUNTS(x, y) quotient_of_counts(x, y)
+static inline float quotient_of_counts(float x, float y)
+{
+    float r;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(y));
+    r = fmaf(r, fmaf(-y, r, 1.0f), r);
+    const float q = x * r;
+    return fmaf(r, fmaf(-y, q, x), q);
+}
+
+static inline double quotient_of_counts(double x, double y)
+{
+    double r;
+    asm("rcp.approx.ftz.f64 %0, %1;" : "=d"(r) : "d"(y));
+    double e = fma(-y, r, 1.0);
+    r = fma(r, fma(e, e, e), r);
+    r = fma(r, fma(-y, r, 1.0), r);
+    const double q = x * r;
+    return fma(r, fma(-y, q, x), q);
+}
+
 /* min and max of reducers: a NaN sticks; which zero wins does not matter. Sums of four bytes: exact. */
 #define MF_FOLD_HARDWARE
 static inline float fold_min_f32(float x, float y)

@@ -23,13 +23,18 @@ static int make_room(struct gpu_text *to, size_t more)
     return 1;
 }
 
+void mf_text_append_some(struct gpu_text *to, const char *text, size_t size)
+{
+    if (!make_room(to, size))
+        return;
+    memcpy(to->text + to->length, text, size);
+    to->length += size;
+    to->text[to->length] = 0;
+}
+
 void mf_text_append(struct gpu_text *to, const char *text)
 {
-    size_t n = strlen(text);
-    if (!make_room(to, n))
-        return;
-    memcpy(to->text + to->length, text, n + 1);
-    to->length += n;
+    mf_text_append_some(to, text, strlen(text));
 }
 
 void mf_text_add(struct gpu_text *to, const char *format, ...)

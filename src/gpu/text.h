@@ -12,5 +12,6 @@ struct gpu_text {
 
 __attribute__((format(printf, 2, 3))) void mf_text_add(struct gpu_text *to, const char *format, ...);
 void mf_text_append(struct gpu_text *to, const char *text);
+void mf_text_append_some(struct gpu_text *to, const char *text, size_t size);
 
 #endif

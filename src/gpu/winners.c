@@ -6,6 +6,7 @@
 #include "emit.h"
 #include "launch.h"
 #include "texts.h"
+#include "vocabulary.h"
 
 enum { THREADS = 128, BLOCKS_OF_ONE = 4 /* of a multiprocessor, to be there at once */ };
 
@@ -158,9 +159,6 @@ static void write_kernel(const struct gradient *data, int f, enum dtype gradient
 {
     const struct dtype_info *given = &mf_dtypes[data->given_type], *other = &mf_dtypes[data->operand_type[!f]];
     const int uses_other = data->argument.op == OP_mul;
-    mf_text_append(text, mf_text_elementary_h);
-    mf_text_append(text, mf_text_convert_h);
-    mf_text_append(text, mf_text_memory_h);
     mf_text_add(text, "#define THREADS %d\n#define LAUNCH_BOUNDS THREADS\n#define USES_OTHER %d\n#define SIGN %s\n",
                 THREADS, uses_other, data->argument.op == OP_sub && f ? "-" : "");
     mf_text_add(text, "#define NOTHING %smf_bits_f32(0x7f800000u)\n", data->kind == GRADIENT_MAX ? "-" : "");
@@ -181,7 +179,7 @@ static mf_status plan_one(struct gradient_maker *maker, int f)
     struct gradient *data = maker->data;
     struct mf_device *device = maker->plan->device;
     struct gpu_winners *gpu = data->gpu[f] = mf_calloc(sizeof *gpu);
-    struct gpu_text text = {NULL, 0, 0, 0};
+    struct gpu_text own = {NULL, 0, 0, 0}, text = {NULL, 0, 0, 0};
     if (!gpu)
         return MF_ERROR_MEMORY;
     find_loops(maker, f, &gpu->loops);
@@ -191,8 +189,11 @@ static mf_status plan_one(struct gradient_maker *maker, int f)
     gpu->loops.splits = choose_splits(&gpu->loops, gpu->parts, MF_GPU_LIMITS(device->gpu)->multiprocessors);
     MF_TRY(mf_gradient_reserve(maker, SLOT_GRADIENT + (enum slot)f, gpu->parts, gpu->loops.places));
     MF_TRY(mf_gradient_reserve(maker, SLOT_LOOPS + (enum slot)f, sizeof gpu->loops / sizeof(int64_t), 1));
-    write_kernel(data, f, maker->plan->problem.out_type[data->output[f]], &text);
-    mf_status status = text.failed ? MF_ERROR_MEMORY : mf_gpu_kernel(device, text.text, &gpu->kernel);
+    write_kernel(data, f, maker->plan->problem.out_type[data->output[f]], &own);
+    if (!own.failed)
+        mf_vocabulary_add(own.text, &text);
+    mf_status status = own.failed || text.failed ? MF_ERROR_MEMORY : mf_gpu_kernel(device, text.text, &gpu->kernel);
+    mf_free(own.text);
     mf_free(text.text);
     return status;
 }

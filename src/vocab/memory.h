@@ -44,17 +44,22 @@ static inline uint64_t mf_convert_f64_u64(double x) { return mf_f64_to_u64(x); }
 static inline uint64_t mf_convert_i64_u64(int64_t x) { return (uint64_t)x; }
 static inline uint64_t mf_convert_u64_u64(uint64_t x) { return x; }
 
-/* One line a class: its value as every small float type, rounded once. */
-#define MF_STORE_SMALL_FLOATS(cls, T)                                                  \
-    static inline uint16_t mf_store_f16_##cls(T x) { return mf_##cls##_to_f16(x); }    \
-    static inline uint16_t mf_store_bf16_##cls(T x) { return mf_##cls##_to_bf16(x); }  \
-    static inline uint8_t mf_store_f8e4m3_##cls(T x) { return mf_##cls##_to_f8e4m3(x); } \
-    static inline uint8_t mf_store_f8e5m2_##cls(T x) { return mf_##cls##_to_f8e5m2(x); }
-MF_STORE_SMALL_FLOATS(f32, float)
-MF_STORE_SMALL_FLOATS(f64, double)
-MF_STORE_SMALL_FLOATS(i64, int64_t)
-MF_STORE_SMALL_FLOATS(u64, uint64_t)
-#undef MF_STORE_SMALL_FLOATS
+static inline uint16_t mf_store_f16_f32(float x) { return mf_f32_to_f16(x); }
+static inline uint16_t mf_store_bf16_f32(float x) { return mf_f32_to_bf16(x); }
+static inline uint8_t mf_store_f8e4m3_f32(float x) { return mf_f32_to_f8e4m3(x); }
+static inline uint8_t mf_store_f8e5m2_f32(float x) { return mf_f32_to_f8e5m2(x); }
+static inline uint16_t mf_store_f16_f64(double x) { return mf_f64_to_f16(x); }
+static inline uint16_t mf_store_bf16_f64(double x) { return mf_f64_to_bf16(x); }
+static inline uint8_t mf_store_f8e4m3_f64(double x) { return mf_f64_to_f8e4m3(x); }
+static inline uint8_t mf_store_f8e5m2_f64(double x) { return mf_f64_to_f8e5m2(x); }
+static inline uint16_t mf_store_f16_i64(int64_t x) { return mf_i64_to_f16(x); }
+static inline uint16_t mf_store_bf16_i64(int64_t x) { return mf_i64_to_bf16(x); }
+static inline uint8_t mf_store_f8e4m3_i64(int64_t x) { return mf_i64_to_f8e4m3(x); }
+static inline uint8_t mf_store_f8e5m2_i64(int64_t x) { return mf_i64_to_f8e5m2(x); }
+static inline uint16_t mf_store_f16_u64(uint64_t x) { return mf_u64_to_f16(x); }
+static inline uint16_t mf_store_bf16_u64(uint64_t x) { return mf_u64_to_bf16(x); }
+static inline uint8_t mf_store_f8e4m3_u64(uint64_t x) { return mf_u64_to_f8e4m3(x); }
+static inline uint8_t mf_store_f8e5m2_u64(uint64_t x) { return mf_u64_to_f8e5m2(x); }
 
 static inline float mf_store_f32_f32(float x) { return mf_canon_f32(x); }
 static inline float mf_store_f32_f64(double x) { return mf_canon_f32((float)x); }
@@ -66,26 +71,31 @@ static inline double mf_store_f64_i64(int64_t x) { return (double)x; }
 static inline double mf_store_f64_u64(uint64_t x) { return (double)x; }
 
 /* To an integer type of N bits: wraps from integers, saturates from floats. */
-#define MF_STORE_INTEGER(name, T, low, high)                                                           \
-    static inline T mf_store_##name##_i64(int64_t x) { return (T)x; }                                  \
-    static inline T mf_store_##name##_u64(uint64_t x) { return (T)x; }                                 \
-    static inline T mf_store_##name##_f32(float x)                                                     \
-    {                                                                                                  \
-        int64_t v = mf_f32_to_i64(x);                                                                  \
-        return (T)(v < (low) ? (low) : v > (high) ? (high) : v);                                       \
-    }                                                                                                  \
-    static inline T mf_store_##name##_f64(double x)                                                    \
-    {                                                                                                  \
-        int64_t v = mf_f64_to_i64(x);                                                                  \
-        return (T)(v < (low) ? (low) : v > (high) ? (high) : v);                                       \
-    }
-MF_STORE_INTEGER(i8, int8_t, INT8_MIN, INT8_MAX)
-MF_STORE_INTEGER(i16, int16_t, INT16_MIN, INT16_MAX)
-MF_STORE_INTEGER(i32, int32_t, INT32_MIN, INT32_MAX)
-MF_STORE_INTEGER(u8, uint8_t, 0, UINT8_MAX)
-MF_STORE_INTEGER(u16, uint16_t, 0, UINT16_MAX)
-MF_STORE_INTEGER(u32, uint32_t, 0, (int64_t)UINT32_MAX)
-#undef MF_STORE_INTEGER
+static inline int64_t mf_clamp(int64_t v, int64_t low, int64_t high) { return v < low ? low : v > high ? high : v; }
+static inline int8_t mf_store_i8_i64(int64_t x) { return (int8_t)x; }
+static inline int8_t mf_store_i8_u64(uint64_t x) { return (int8_t)x; }
+static inline int8_t mf_store_i8_f32(float x) { return (int8_t)mf_clamp(mf_f32_to_i64(x), INT8_MIN, INT8_MAX); }
+static inline int8_t mf_store_i8_f64(double x) { return (int8_t)mf_clamp(mf_f64_to_i64(x), INT8_MIN, INT8_MAX); }
+static inline int16_t mf_store_i16_i64(int64_t x) { return (int16_t)x; }
+static inline int16_t mf_store_i16_u64(uint64_t x) { return (int16_t)x; }
+static inline int16_t mf_store_i16_f32(float x) { return (int16_t)mf_clamp(mf_f32_to_i64(x), INT16_MIN, INT16_MAX); }
+static inline int16_t mf_store_i16_f64(double x) { return (int16_t)mf_clamp(mf_f64_to_i64(x), INT16_MIN, INT16_MAX); }
+static inline int32_t mf_store_i32_i64(int64_t x) { return (int32_t)x; }
+static inline int32_t mf_store_i32_u64(uint64_t x) { return (int32_t)x; }
+static inline int32_t mf_store_i32_f32(float x) { return (int32_t)mf_clamp(mf_f32_to_i64(x), INT32_MIN, INT32_MAX); }
+static inline int32_t mf_store_i32_f64(double x) { return (int32_t)mf_clamp(mf_f64_to_i64(x), INT32_MIN, INT32_MAX); }
+static inline uint8_t mf_store_u8_i64(int64_t x) { return (uint8_t)x; }
+static inline uint8_t mf_store_u8_u64(uint64_t x) { return (uint8_t)x; }
+static inline uint8_t mf_store_u8_f32(float x) { return (uint8_t)mf_clamp(mf_f32_to_i64(x), 0, UINT8_MAX); }
+static inline uint8_t mf_store_u8_f64(double x) { return (uint8_t)mf_clamp(mf_f64_to_i64(x), 0, UINT8_MAX); }
+static inline uint16_t mf_store_u16_i64(int64_t x) { return (uint16_t)x; }
+static inline uint16_t mf_store_u16_u64(uint64_t x) { return (uint16_t)x; }
+static inline uint16_t mf_store_u16_f32(float x) { return (uint16_t)mf_clamp(mf_f32_to_i64(x), 0, UINT16_MAX); }
+static inline uint16_t mf_store_u16_f64(double x) { return (uint16_t)mf_clamp(mf_f64_to_i64(x), 0, UINT16_MAX); }
+static inline uint32_t mf_store_u32_i64(int64_t x) { return (uint32_t)x; }
+static inline uint32_t mf_store_u32_u64(uint64_t x) { return (uint32_t)x; }
+static inline uint32_t mf_store_u32_f32(float x) { return (uint32_t)mf_clamp(mf_f32_to_i64(x), 0, UINT32_MAX); }
+static inline uint32_t mf_store_u32_f64(double x) { return (uint32_t)mf_clamp(mf_f64_to_i64(x), 0, UINT32_MAX); }
 
 static inline int64_t mf_store_i64_i64(int64_t x) { return x; }
 static inline int64_t mf_store_i64_u64(uint64_t x) { return (int64_t)x; }

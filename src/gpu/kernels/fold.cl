@@ -319,7 +319,9 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
     UNROLL
     for (int j = 0; j < OWN; j++) {
         const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
-        s[j] = lane_state(S, l[j], first + lane, n == TILE ? TILE / LANES : lane_count(n, lane));
+        /* of whole batches all lanes have as many, a number that the compiler sees is small */
+        s[j] = lane_state(S, l[j], first + lane,
+                          WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1) : n == TILE ? TILE / LANES : lane_count(n, lane));
     }
 }
 
@@ -401,8 +403,8 @@ static inline GLOBAL struct state *block_fold(EXCHANGE_TYPE exchange_, GLOBAL st
 enum {
     FOLD_THREADS = THREADS < LANES ? THREADS : LANES,
     ON_THREAD = LANES / FOLD_THREADS,
-    READ_AT_ONCE = STATE_WORDS * ON_THREAD > 8 ? (STATE_WORDS * ON_THREAD > 16 ? 2 : 4)
-                                               : (STATE_WORDS * ON_THREAD > 2 ? 8 : 16)
+    FOLDED_WORDS = STATE_WORDS * ON_THREAD,
+    READ_AT_ONCE = FOLDED_WORDS > 16 ? 2 : FOLDED_WORDS > 8 || STATE_WORDS > 3 ? 4 : FOLDED_WORDS > 2 ? 8 : 16
 };
 
 /* The fold of count <= TILE states that lie one after the other, by a block: its first thread gets the result. shared:

@@ -28,6 +28,9 @@ static inline int mf_add_i32(int x, int y) { return x + y; }
 static inline int mf_and_i32(int x, int y) { return x & y; }
 static inline int mf_or_i32(int x, int y) { return x | y; }
 static inline int mf_xor_i32(int x, int y) { return x ^ y; }
+#ifndef MF_QUOTIENT_OF_COUNTS
+#define MF_QUOTIENT_OF_COUNTS(x, y) MF_QUOTIENT(x, y)
+#endif
 #ifndef MF_STORE_PAIRS
 static inline uint32_t store_pair_f16(float low, float high)
 {

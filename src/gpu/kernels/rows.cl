@@ -94,7 +94,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     KEPT_MEMORY
     team_lanes(kept_, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0,
                s[0]);
-    s[0][0] = team_tree(exchange_, s[0], 0);
+    s[0][0] = team_tree(exchange_, s[0], WHOLE_BATCHES && !WINDOWS);
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);
 #else

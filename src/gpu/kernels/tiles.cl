@@ -6,6 +6,47 @@
  *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
+
+/* team_tree as a loop around OWN / 2 merges, for what is rare: those of moments are long to compile. (As long as a thread
+ * has several lanes it exchanges halves of them, then the one that is left.) */
+static inline struct state rare_tree(EXCHANGE_TYPE exchange_, struct state s[OWN])
+{
+    int own = OWN, distance = TEAM / 2;
+    NO_UNROLL
+    for (int reach = LANES / 2; reach; reach /= 2) {
+        const int halves = own > 1, upper = halves && THREAD & distance;
+        own = halves ? own / 2 : 1;
+        UNROLL
+        for (int j = 0; j < OWN / 2; j++) {
+            struct state mine = s[j], second = mine;
+            UNROLL
+            for (int n = OWN / 2; n > j; n /= 2)
+                second = choose(halves && own == n, s[j + n], second);
+            s[j] = combine_across(choose(upper, second, mine),
+                                  exchange_state(exchange_, choose(upper, mine, second), distance, 0), distance);
+        }
+        distance = distance > 1 ? distance / 2 : TEAM / 2;
+    }
+    return s[0];
+}
+
+/* The tree of a tile. whole: all lanes of the block's tiles are full, and the number of their elements, which the compiler
+ * then knows, makes that moments are merged without dividing. */
+static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole)
+{
+#if MOMENTS && !WINDOWS
+    if (whole) {
+        UNROLL
+        for (int j = 0; j < OWN; j++)
+            s[j].n = TILE / LANES;
+        return team_tree(exchange_, s, 1);
+    }
+    if (!FEW && TEAM_VECTOR > 1 && LEFT_OVER == 1)
+        return rare_tree(exchange_, s);
+#endif
+    return team_tree(exchange_, s, 0);
+}
+
 #if OUTPUTS_BESIDE > 1
 /* The halving tree over an output's few tiles, in shared memory, by one thread. */
 static inline struct state few_tiles(SHARED_POINTER const struct state *states, int count)
@@ -99,14 +140,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int k = 0; k < mine; k += TEAMS) {
         const int64_t at = (first + (int64_t)(k + team) * LANES) * TILE, left = S->reduced_total - at;
         const int n = k + team >= mine ? 0 : left < TILE ? (int)left : TILE;
-        struct state s[OWN], a;
-        if (MOMENTS && !WINDOWS && k + TEAMS <= mine && first + (int64_t)(k + TEAMS - 1) * LANES < tiles - 1) {
-            team_lanes(kept_, T, S, start, at, TILE, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 1);
-        } else {
-            team_lanes(kept_, T, S, start, at, n, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 0);
-        }
+        struct state s[OWN];
+        team_lanes(kept_, T, S, start, at, n, b.vectors != 0, s);
+        const struct state a = tile_tree(exchange_, s, k + TEAMS <= mine && first + (int64_t)(k + TEAMS - 1) * LANES < tiles - 1);
         if (t == 0 && k + team < mine)
             shared[k + team] = a;
     }
@@ -141,15 +177,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int64_t tile = first; tile < end; tile += TEAMS) {
         const int64_t mine = tile + team, left = S->reduced_total - mine * TILE;
         const int n = mine >= end ? 0 : left < TILE ? (int)left : TILE;
-        struct state s[OWN], a;
-        if (MOMENTS && !WINDOWS && tile + TEAMS <= end && (tile + TEAMS) * TILE <= S->reduced_total) {
-            /* all teams have whole tiles: merging means then needs no division */
-            team_lanes(kept_, T, S, start, mine * TILE, TILE, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 1);
-        } else {
-            team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, s);
-            a = team_tree(exchange_, s, 0);
-        }
+        struct state s[OWN];
+        team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, s);
+        const struct state a =
+            tile_tree(exchange_, s, tile + TEAMS <= end && (tile + TEAMS) * TILE <= S->reduced_total);
         if (t == 0 && mine < end) {
 #if FEW
             shared[mine] = a;
@@ -172,34 +203,39 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (THREAD == 0)
         finish_output(T, S, o, a, S->reduced_total);
 #else
-    int64_t count = tiles;
+    /* level by level; of the first one, where several blocks have tiles of the output, the last block of each TILE tiles
+     * folds these, and the last of these blocks goes on */
+    int64_t count = tiles, groups = (tiles + TILE - 1) / TILE, group = 0, last = groups;
+    GLOBAL uint32_t *counters =
+        (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]) + o * (groups + 1);
     if (parts > 1) {
-        /* the last block of each TILE tiles folds them, the last of these blocks what they made */
-        const int64_t groups = (tiles + TILE - 1) / TILE, group = first / TILE, from = group * TILE;
-        const int64_t mine = tiles - from < TILE ? tiles - from : TILE;
-        GLOBAL uint32_t *counters =
-            (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]) + o * (groups + 1);
+        group = first / TILE;
+        last = group + 1;
+        const int64_t mine = last < groups ? TILE : tiles - group * TILE;
         if (!last_to_arrive(counters + group, (mine + S->p[2] - 1) / S->p[2], &flag))
             return;
-        struct state a = group_fold(shared, states + from, (int)mine);
-        if (THREAD == 0)
-            states[tiles + group] = a;
-        if (groups > 1 && !last_to_arrive(counters + groups, groups, &flag))
-            return;
-        states += tiles;
-        count = groups;
-    }
-    for (int64_t groups; count > 1; count = groups) {
-        groups = (count + TILE - 1) / TILE;
+    } else {
         FENCE();
         BARRIER();
-        for (int64_t g = 0; g < groups; g++) {
-            const int64_t mine = count - g * TILE < TILE ? count - g * TILE : TILE;
-            struct state a = group_fold(shared, states + g * TILE, (int)mine);
+    }
+    for (;;) {
+        for (; group < last; group++) {
+            const int64_t left = count - group * TILE;
+            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE);
             if (THREAD == 0)
-                states[count + g] = a;
+                states[count + group] = a;
         }
+        if (parts > 1 && count == tiles && groups > 1 && !last_to_arrive(counters + groups, groups, &flag))
+            return;
         states += count;
+        if (groups == 1)
+            break;
+        count = groups;
+        groups = (count + TILE - 1) / TILE;
+        group = 0;
+        last = groups;
+        FENCE();
+        BARRIER();
     }
     if (THREAD == 0)
         finish_output(T, S, o, load_state(states), S->reduced_total);
