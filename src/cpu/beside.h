@@ -28,6 +28,16 @@ MF_INLINE int beside_number(int lanes, int lane, int k)
     return k * lanes + backwards;
 }
 
+/* The bytes from one of count rows to the next, if they are the same everywhere; else 0. */
+static inline int64_t beside_gap(const void *const *x, int64_t count)
+{
+    const uintptr_t gap = (uintptr_t)x[1] - (uintptr_t)x[0];
+    for (int64_t k = 2; k < count; k++)
+        if ((uintptr_t)x[k] - (uintptr_t)x[k - 1] != gap)
+            return 0;
+    return (int64_t)gap;
+}
+
 MF_INLINE struct beside beside_rows(const void *first, int64_t gap)
 {
     const uintptr_t at = (uintptr_t)first, apart = (uintptr_t)gap;
