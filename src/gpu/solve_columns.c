@@ -289,6 +289,18 @@ static struct gpu_kept keep_lane(const struct mf_plan *plan, struct columns_form
     return keep;
 }
 
+/* Fewer threads to a block, if it may not have as many. */
+static void fit_block(struct columns_form *form, int most)
+{
+    while (block_threads(form) > most && form->groups > 1)
+        form->groups /= 2;
+    while (block_threads(form) > most && form->lane_threads > 1) {
+        form->lane_threads /= 2;
+        form->held *= 2;
+        form->present *= 2;
+    }
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { MOST_FEW = 8 }; /* tiles of a column that one thread joins */
@@ -297,6 +309,7 @@ static mf_status make(struct mf_plan *plan)
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
     int64_t wanted = 2 * (int64_t)limits->multiprocessors;
     struct columns_form form = columns_form(problem, tiles, limits);
+    fit_block(&form, mf_gpu_most_threads(plan));
     struct gpu_kept keep = {0, 0};
     if (form.in_turn && form.batch < TILE / LANES)
         keep = keep_lane(plan, &form);
