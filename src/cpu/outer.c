@@ -66,14 +66,22 @@ static int in_any_order(const struct problem *problem)
     return 1;
 }
 
-/* The largest power of two that divides n and keeps P x columns elements in a strip; at most the lanes, where there are
- * lanes. */
-static int64_t strip_length(const struct problem *problem, int64_t n, int64_t columns)
+/* The largest power of two that divides n (or, of ragged ends, any) and keeps P x columns elements in a strip; at most
+ * the lanes, where there are lanes. */
+static int64_t strip_length(const struct problem *problem, int64_t n, int64_t columns, int ragged)
 {
-    int64_t p = 1, most = in_any_order(problem) ? STRIP_ELEMENTS : LANES;
-    while (p < most && n % (2 * p) == 0 && 2 * p * columns <= STRIP_ELEMENTS)
+    int64_t p = 1, most = in_any_order(problem) && !ragged ? STRIP_ELEMENTS : LANES;
+    while (p < most && (ragged || n % (2 * p) == 0) && 2 * p * columns <= STRIP_ELEMENTS)
         p *= 2;
     return p;
+}
+
+/* Whether the last strip may end before its last row: where there are tiles enough that it does not matter how long
+ * the last one takes (outer_lanes.c). */
+static int takes_ragged_strips(const struct nest *nest, int64_t n, int64_t columns)
+{
+    enum { MANY_TILES = 16, FEW_COLUMNS = 64 };
+    return nest->reduced == 1 && n % LANES != 0 && n >= MANY_TILES * TILE && columns <= FEW_COLUMNS;
 }
 
 /* How many runs of STRIP_COLUMNS of all columns, a power of two, lie together and make one strip. */
@@ -140,7 +148,7 @@ static int choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *ins
     }
     if (columns < WIDTH_BYTES / 8 && !takes_rows_together(&plan->problem, columns) &&
         all_have_strides(plan, 1, columns, 0))
-        *strip = strip_length(&plan->problem, run, columns);
+        *strip = strip_length(&plan->problem, run, columns, takes_ragged_strips(nest, run, columns));
     return *strip * columns >= MIN_WIDTH;
 }
 
@@ -417,6 +425,8 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     c->plan = job->plan;
     c->outer = data;
     c->kernels = job->plan->device->kernels;
+    c->strip = data->strip;
+    c->inside = data->inside;
     c->width = data->columns - first < data->width ? data->columns - first : data->width;
     find_block(job, block, c->base);
     find_block(job, block + 1, c->after);

@@ -157,7 +157,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
                        int64_t end)
 {
     const struct outer_plan *outer = c->outer;
-    int64_t width = c->width * outer->strip;
+    int64_t width = c->width * c->strip;
     const void *x[MAX_ROWS], *ahead[FEW_ROWS];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
@@ -206,11 +206,11 @@ static int64_t next_group(int64_t group, int64_t groups, int64_t steps)
 static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t step, int level)
 {
     const struct outer_plan *outer = c->outer;
-    int64_t groups = LANES / outer->strip;
+    int64_t groups = LANES / c->strip;
     if (step == groups) {
-        int64_t lane = group * outer->strip, count = (n - lane + LANES - 1) / LANES;
+        int64_t lane = group * c->strip, count = (n - lane + LANES - 1) / LANES;
         int64_t then = next_group(group, groups, 1);
-        chain_rows(c, e + lane, count, LANES, level, 0, then < groups ? e + then * outer->strip : e + n, e + n);
+        chain_rows(c, e + lane, count, LANES, level, 0, then < groups ? e + then * c->strip : e + n, e + n);
         return count;
     }
     if (outer->pairs && n <= LANES &&
@@ -220,12 +220,12 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
         return count;
     }
     int64_t left = tree(c, e, n, group, 2 * step, level);
-    if ((group + step) * outer->strip >= n)
+    if ((group + step) * c->strip >= n)
         return left;
     int64_t right = tree(c, e, n, group + step, 2 * step, level + 1);
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
-        merge(c, c->buffer[r][level], c->buffer[r][level + 1], r, left, right, c->width * outer->strip);
+        merge(c, c->buffer[r][level], c->buffer[r][level + 1], r, left, right, c->width * c->strip);
     }
     return left + right;
 }
@@ -269,15 +269,15 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct fold_kernels *kernels =
         from >= 0 ? &c->kernels->fold_from[reducer->fold][from] : &c->kernels->fold[reducer->fold][reducer->cls];
-    const int64_t groups = (n < LANES ? n : LANES) / outer->strip;
+    const int64_t groups = (n < LANES ? n : LANES) / c->strip;
     int64_t group = 0, leaves = 1;
     for (int64_t leaf = 0; leaf < groups; leaf += leaves) {
         const void *x[MAX_CHAIN], *left[LEVELS], *ahead[FEW_ROWS];
-        const int64_t count = (n - group * outer->strip + LANES - 1) / LANES;
+        const int64_t count = (n - group * c->strip + LANES - 1) / LANES;
         leaves = leaves_at_once(leaf, groups, count, n < LANES || n % LANES == 0);
         int64_t after = group, gap = 0;
         for (int64_t k = 0; k < leaves; k++, after = next_group(after, groups, 1))
-            find_rows(c, r, e + after * outer->strip, count, LANES, x + k * count);
+            find_rows(c, r, e + after * c->strip, count, LANES, x + k * count);
         gap = gap_of_rows(x, leaves, count);
         if (!gap && leaves > 1) {
             leaves = 1;
@@ -292,17 +292,17 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
         const void *const *next = NULL;
         if (outer->far && (!gap || (from >= 0 && leaves == 1)))
-            next = rows_ahead(c, r, e + (group < groups ? group * outer->strip : n), e + n, LANES, FEW_ROWS, ahead);
+            next = rows_ahead(c, r, e + (group < groups ? group * c->strip : n), e + n, LANES, FEW_ROWS, ahead);
         const struct joined j = {x, left, next, leaves, count, lefts, gap, outer->far, c->buffer[r][waiting][0]};
-        kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * outer->strip);
+        kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
     }
     return n / LANES;
 }
 
 /* Whether joined_tree can do a tile of n elements. */
-static int joins(const struct outer_plan *outer, int64_t n)
+static int joins(const struct columns *c, int64_t n)
 {
-    return outer->joins && (n >= LANES || (n > 1 && outer->strip == 1 && (n & (n - 1)) == 0));
+    return c->outer->joins && (n >= LANES || (n > 1 && c->strip == 1 && (n & (n - 1)) == 0));
 }
 
 /* The tree's last levels, inside strips: those of all neighbours, which become neighbouring columns. count: the
@@ -311,16 +311,16 @@ static void join_strip(struct columns *c, int64_t count)
 {
     const struct outer_plan *outer = c->outer;
     const int64_t width = c->width / outer->beside;
-    const int64_t inside = outer->layout == STRIP_COLUMNS ? outer->inside : 1, row = width * inside;
+    const int64_t inside = outer->layout == STRIP_COLUMNS ? c->inside : 1, row = width * inside;
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         const struct reducer *reducer = &c->plan->problem.program.reducer[r];
         const size_t value = value_size(c, r);
         for (int64_t b = 0; b < outer->beside; b++) {
-            const size_t at = (size_t)(b * outer->strip * width) * value, to = (size_t)(b * width) * value;
+            const size_t at = (size_t)(b * c->strip * width) * value, to = (size_t)(b * width) * value;
             char *strip[2] = {c->buffer[r][0][0] + at, c->buffer[r][0][1] + at};
             int64_t lanes = count;
-            for (int64_t half = outer->strip / inside / 2; half; half /= 2, lanes *= 2) {
+            for (int64_t half = c->strip / inside / 2; half; half /= 2, lanes *= 2) {
                 size_t shift = (size_t)(half * row) * value;
                 char *upper[2] = {strip[0] + shift, strip[1] + shift};
                 merge(c, strip, upper, r, lanes, lanes, half * row);
@@ -364,13 +364,13 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
 }
 
 /* Folds whose order does not matter take the rows (strips) as they come, as many a call as the kernels allow, so that
- * states are read and written seldom; returns how many each state has. */
-static int64_t in_sequence(struct columns *c, int64_t e, int64_t n)
+ * states are read and written seldom; returns how many each state has. append: the states are continued. */
+static int64_t in_sequence(struct columns *c, int64_t e, int64_t n, int append)
 {
-    int64_t strip = c->outer->strip, rows = n / strip, most = c->outer->root_count ? FEW_ROWS : MAX_ROWS;
+    int64_t strip = c->strip, rows = n / strip, most = c->outer->root_count ? FEW_ROWS : MAX_ROWS;
     for (int64_t done = 0; done < rows; done += most) {
         int64_t count = rows - done < most ? rows - done : most;
-        chain_rows(c, e + done * strip, count, strip, 0, done > 0, e + (done + count) * strip, e + n);
+        chain_rows(c, e + done * strip, count, strip, 0, append || done > 0, e + (done + count) * strip, e + n);
     }
     return rows;
 }
@@ -403,19 +403,42 @@ static void shared_runs(struct columns *c, int64_t n)
     }
 }
 
+/* Lanes, their tree and the strips' of n elements, which are whole strips. */
+static void fold_lanes(struct columns *c, int64_t e, int64_t n)
+{
+    int64_t count = c->outer->any_order ? in_sequence(c, e, n, 0)
+                    : joins(c, n)       ? joined_tree(c, e, n)
+                                        : tree(c, e, n, 0, 1, 0);
+    if (c->strip > 1)
+        join_strip(c, count);
+}
+
+/* The same of elements that end inside a strip. Where order is free, what is left over is folded into the strips'
+ * result; else the tile, the last one of many, does without strips. */
+static void fold_ragged(struct columns *c, int64_t e, int64_t n)
+{
+    const int64_t strip = c->strip, inside = c->inside, whole = c->outer->any_order ? n - n % strip : 0;
+    if (whole)
+        fold_lanes(c, e, whole);
+    c->strip = c->inside = 1;
+    if (whole)
+        in_sequence(c, e + whole, n - whole, 1);
+    else
+        fold_lanes(c, e, n);
+    c->strip = strip;
+    c->inside = inside;
+}
+
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
 {
     if (c->outer->runs) {
         shared_runs(c, n);
         return;
     }
-    if (c->outer->lane_count) {
-        int64_t count = c->outer->any_order  ? in_sequence(c, e, n)
-                        : joins(c->outer, n) ? joined_tree(c, e, n)
-                                             : tree(c, e, n, 0, 1, 0);
-        if (c->outer->strip > 1)
-            join_strip(c, count);
-    }
+    if (c->outer->lane_count && n % c->strip)
+        fold_ragged(c, e, n);
+    else if (c->outer->lane_count)
+        fold_lanes(c, e, n);
     arg_rows(c, e, n);
 }
 

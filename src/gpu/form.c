@@ -124,7 +124,7 @@ int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
     return 16 / item;
 }
 
-/* The most threads of a block: NVIDIA's OpenCL says that it runs groups of 1024, and then runs none of more than 256. */
+/* The most threads of a block: NVIDIA's OpenCL says that it runs groups of 1024, then runs none of more than 256. */
 int mf_gpu_most_threads(const struct mf_plan *plan)
 {
     return MF_GPU_LIMITS(plan->device->gpu)->dlpack == kDLOpenCL ? 256 : 512;
