@@ -426,7 +426,6 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     c->outer = data;
     c->kernels = job->plan->device->kernels;
     c->strip = data->strip;
-    c->inside = data->inside;
     c->width = data->columns - first < data->width ? data->columns - first : data->width;
     find_block(job, block, c->base);
     find_block(job, block + 1, c->after);

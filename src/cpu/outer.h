@@ -50,7 +50,7 @@ struct columns {
     const char *base[MF_MAX_INPUTS];  /* element 0, first column of this block */
     const char *after[MF_MAX_INPUTS]; /* the same of the block that is read afterwards, or null */
     int64_t width;                    /* columns of this block */
-    int64_t strip, inside;            /* the plan's, or 1 for elements that end inside a strip */
+    int64_t strip;                    /* the plan's, or 1 for elements that end inside a strip */
     char *answer;                     /* where the runs' folds go when they are the output; else null */
     struct block block;
     char *piece;                           /* a piece of a lane's rows, gathered */

@@ -311,7 +311,7 @@ static void join_strip(struct columns *c, int64_t count)
 {
     const struct outer_plan *outer = c->outer;
     const int64_t width = c->width / outer->beside;
-    const int64_t inside = outer->layout == STRIP_COLUMNS ? c->inside : 1, row = width * inside;
+    const int64_t inside = outer->layout == STRIP_COLUMNS ? outer->inside : 1, row = width * inside;
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         const struct reducer *reducer = &c->plan->problem.program.reducer[r];
@@ -417,16 +417,15 @@ static void fold_lanes(struct columns *c, int64_t e, int64_t n)
  * result; else the tile, the last one of many, does without strips. */
 static void fold_ragged(struct columns *c, int64_t e, int64_t n)
 {
-    const int64_t strip = c->strip, inside = c->inside, whole = c->outer->any_order ? n - n % strip : 0;
+    const int64_t strip = c->strip, whole = c->outer->any_order ? n - n % strip : 0;
     if (whole)
         fold_lanes(c, e, whole);
-    c->strip = c->inside = 1;
+    c->strip = 1;
     if (whole)
         in_sequence(c, e + whole, n - whole, 1);
     else
         fold_lanes(c, e, n);
     c->strip = strip;
-    c->inside = inside;
 }
 
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
