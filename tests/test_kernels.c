@@ -55,35 +55,15 @@ static void test_fold_chain(const char *isa, const struct fold_kernels *fold, en
     }
 }
 
-/* Rows for so many lanes, where c has enough of them at the same distance: in x, element k of lane l is row
- * k * lanes + b, where b is l with its bits backwards; order says which. Returns their gap, or 0. */
-static int64_t beside_rows(const struct chain *c, int64_t lanes, int64_t count, const void **x, int64_t *order)
-{
-    for (int64_t l = 0; l < lanes; l++)
-        for (int64_t k = 0; k < count; k++) {
-            int64_t backwards = 0;
-            for (int64_t bit = 1; bit < lanes; bit *= 2)
-                backwards = 2 * backwards + !!(l & bit);
-            order[l * count + k] = lanes == 1 ? k : k * lanes + backwards;
-            x[l * count + k] = c->x[order[l * count + k]];
-        }
-    return c->count > 1 ? (int64_t)((uintptr_t)c->x[1] - (uintptr_t)c->x[0]) : 0;
-}
-
-/* One lane or up to sixteen, and up to four left neighbours, the last of which may be where the result goes. */
+/* One lane or up to four, and up to four left neighbours, the last of which may be where the result goes. */
 static void test_fold_joined(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
 {
-    enum { LEFTS = 4, MOST = 16 };
+    enum { LEFTS = 4, MOST = 4 };
     const struct type plain = {.cls = t.cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         struct chain c = random_chain(t, trial, 32);
-        const int64_t lanes = trial % 2 ? (int64_t)1 << random_to(0, 4) : 1, lefts = random_to(0, LEFTS);
-        const int64_t few = lanes > c.count ? 1 : lanes; /* one element each, where there are no sixteen rows */
-        const int64_t count = few == 1 ? c.count : c.count >= MOST ? MOST / few : 1;
-        const void *x[32];
-        int64_t order[32];
-        int64_t gap = beside_rows(&c, few, count, x, order);
-        gap = few == 1 && trial % 4 == 0 ? 0 : gap;
+        const int64_t lanes = trial % 2 && c.count >= MOST ? (int64_t)1 << random_to(0, 2) : 1;
+        const int64_t lefts = random_to(0, LEFTS), count = lanes == 1 ? c.count : lanes == 2 ? random_to(1, 2) : 1;
         void *out = guard_last(out_pages, c.n, cls_bytes[t.cls]), *spare = malloc((size_t)c.n * 8);
         void *first = malloc((size_t)(c.n * LEFTS) * 8);
         const void *left[LEFTS];
@@ -93,20 +73,18 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
             for (int64_t i = 0; i < c.n; i++)
                 waiting[q * c.n + i] = load(plain, left[q], i);
         }
-        const int fetches = !gap && trial % 8 == 0;
-        const struct joined j = {
-            x, left, fetches && c.count >= 8 ? c.x : NULL, few, count, lefts, gap, 512 * fetches, spare};
+        const struct joined j = {c.x, left, lanes, count, lefts, spare};
         fold->joined(&j, out, c.n);
         int64_t i = 0;
         for (; i < c.n; i++) {
             union value lane[MOST], v;
-            for (int64_t l = 0; l < few; l++) {
-                lane[l] = loaded[order[l * count] * c.n + i];
+            for (int64_t l = 0; l < lanes; l++) {
+                lane[l] = loaded[l * count * c.n + i];
                 for (int64_t k = 1; k < count; k++)
-                    lane[l] = combine(op, t.cls, lane[l], loaded[order[l * count + k] * c.n + i]);
+                    lane[l] = combine(op, t.cls, lane[l], loaded[(l * count + k) * c.n + i]);
             }
-            for (int64_t apart = 1; apart < few; apart *= 2)
-                for (int64_t l = 0; l < few; l += 2 * apart)
+            for (int64_t apart = 1; apart < lanes; apart *= 2)
+                for (int64_t l = 0; l < lanes; l += 2 * apart)
                     lane[l] = combine(op, t.cls, lane[l], lane[l + apart]);
             v = lane[0];
             for (int64_t q = 0; q < lefts; q++)
@@ -117,7 +95,7 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
         free(spare);
         free(first);
         if (!CHECK_MSG(i == c.n, "%s joined %s %s: column %ld of %ld, %ld lanes of %ld, %ld to the left", isa,
-                       fold_name[op], name_of(t), (long)i, (long)c.n, (long)few, (long)count, (long)lefts))
+                       fold_name[op], name_of(t), (long)i, (long)c.n, (long)lanes, (long)count, (long)lefts))
             return;
     }
 }

@@ -27,17 +27,13 @@ typedef void chain_fn(void *out, const void *acc, const void *const *x, int64_t 
 typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
 
 /* out[i] = left[lefts-1][i] o (... o (left[0][i] o lane[i])), for i < n; lane is the chain of x[0] ... x[count-1], at
- * most 32 of them; with 2, 4, 8 or 16 lanes, the chains of x[0] ..., of x[count] ... and so on, each combined with its
+ * most 32 of them; with 2 or 4 lanes, the chains of x[0] ..., of x[count] ... and so on, each combined with its
  * neighbour, then neighbouring pairs, and so on.
- * gap: 0, or the rows are the same distance apart, so many bytes: element k of lane l is row k * lanes + b, where b is
- * l with the bits of a number below lanes read backwards. Several lanes have a gap, and sixteen rows together, or one
- * row each.
- * Rows without a gap are fetched `far` bytes ahead (0: not at all, and next is null); next: null, or 8 rows whose
- * beginnings are fetched.
+ * lanes * count is at most 4 where there are several lanes; lanes is at most 4.
  * spare: n elements, read by nobody else. out may be one of left. */
 struct joined {
-    const void *const *x, *const *left, *const *next;
-    int64_t lanes, count, lefts, gap, far;
+    const void *const *x, *const *left;
+    int64_t lanes, count, lefts;
     void *spare;
 };
 typedef void joined_fn(const struct joined *j, void *out, int64_t n);

@@ -10,12 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WIDTH_BYTES = 16384, STATES_BYTES = 32768, STRIP_ELEMENTS = 4096, SPLIT_TILES = 4, MIN_WIDTH = 16 };
+enum { WIDTH_BYTES = 65536, STATES_BYTES = 131072, STRIP_ELEMENTS = 16384, SPLIT_TILES = 4, MIN_WIDTH = 16 };
 /* What is worth the threads' start, and the least width that each is given of it; a thread's shares of few columns
  * whose folds have no order. */
 enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16, SHARES = 8 };
-/* Operands up to CACHED_BYTES are as likely as not in a cache, where asking for lines ahead only costs. */
-enum { CACHED_BYTES = 32 << 20, ROW_FAR_BYTES = 2048 };
 enum { ANSWER_BYTES = 2 << 20 }; /* least outputs that runs store themselves, past the cache */
 
 static const struct nest *nest_of(const struct mf_plan *plan)
@@ -313,11 +311,6 @@ static void plan_lanes(struct mf_plan *plan)
     const struct kernels *k = plan->device->kernels;
     data->joins = data->lane_count == 1 && data->strip < LANES && data->straight[only] && first->kind == RED_FOLD &&
                   (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined;
-    if (data->joins) {
-        int input = plan->problem.program.map.node[first->arg[0]].index;
-        int64_t most = CACHED_BYTES / mf_dtypes[plan->problem.in_type[input]].size;
-        data->far = plan->problem.kept_total * plan->problem.reduced_total > most ? ROW_FAR_BYTES : 0;
-    }
     data->gathers = same && data->lane_count > 1 && !data->any_order;
 }
 

@@ -5,8 +5,8 @@
 #include "finish.h"
 
 /* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once; MAX_LEAVES:
- * where rows are the same distance apart. */
-enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 32 << 10, FEW_ROWS = 8, MAX_LEAVES = 16 };
+ * of joined_tree. */
+enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 32 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
 
 /* How a strip lies in memory: P consecutive elements of each of W columns; or I of each, then the next I, P in all. */
 enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [P/I][W][I] */ };
@@ -28,7 +28,6 @@ struct outer_plan {
     struct walk answer;                 /* the kept loops but the columns' of that output */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
     int joins;                          /* one sum or product read from memory, in several strips: joined kernels */
-    int64_t far;                        /* how far ahead joins fetch rows; 0 where a cache has them already */
     int64_t elements, tiles;            /* of one output */
     int64_t tile;                       /* elements of one: TILE, or any number where order is free */
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */

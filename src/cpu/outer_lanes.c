@@ -234,29 +234,10 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
 static int64_t leaves_at_once(int64_t leaf, int64_t groups, int64_t count, int alike)
 {
     int64_t leaves = 1;
-    if ((count & (count - 1)) != 0 || !alike)
-        return 1;
-    while (2 * leaves * count <= MAX_LEAVES && 2 * leaves <= groups && leaf % (2 * leaves) == 0)
+    while (alike && 2 * leaves * count <= MAX_LEAVES && 2 * leaves <= groups && leaf % (2 * leaves) == 0 &&
+           (count & (count - 1)) == 0)
         leaves *= 2;
-    return leaves * count == MAX_LEAVES || count == 1 ? leaves : 1;
-}
-
-/* The bytes from a row to the next one of lanes * rows rows, in the order of struct joined, if they are the same
- * everywhere; else 0. */
-static int64_t gap_of_rows(const void *const *x, int64_t lanes, int64_t rows)
-{
-    if (lanes * rows < 2)
-        return 0;
-    const intptr_t gap = (intptr_t)((uintptr_t)x[lanes == 1 ? 1 : lanes / 2 * rows] - (uintptr_t)x[0]);
-    for (int64_t lane = 0; lane < lanes; lane++) {
-        int64_t backwards = 0;
-        for (int64_t bit = 1; bit < lanes; bit *= 2)
-            backwards = 2 * backwards + !!(lane & bit);
-        for (int64_t k = 0; k < rows; k++)
-            if ((uintptr_t)x[lane * rows + k] != (uintptr_t)x[0] + (uintptr_t)(gap * (k * lanes + backwards)))
-                return 0;
-    }
-    return gap;
+    return leaves;
 }
 
 /* The tree over the lanes of a tile that has them all, or of n elements, a power of two below: leaf by leaf from left
@@ -272,28 +253,18 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
     const int64_t groups = (n < LANES ? n : LANES) / c->strip;
     int64_t group = 0, leaves = 1;
     for (int64_t leaf = 0; leaf < groups; leaf += leaves) {
-        const void *x[MAX_CHAIN], *left[LEVELS], *ahead[FEW_ROWS];
+        const void *x[MAX_CHAIN], *left[LEVELS];
         const int64_t count = (n - group * c->strip + LANES - 1) / LANES;
         leaves = leaves_at_once(leaf, groups, count, n < LANES || n % LANES == 0);
-        int64_t after = group, gap = 0;
-        for (int64_t k = 0; k < leaves; k++, after = next_group(after, groups, 1))
-            find_rows(c, r, e + after * c->strip, count, LANES, x + k * count);
-        gap = gap_of_rows(x, leaves, count);
-        if (!gap && leaves > 1) {
-            leaves = 1;
-            after = next_group(group, groups, 1);
-        }
-        group = after;
+        for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1))
+            find_rows(c, r, e + group * c->strip, count, LANES, x + k * count);
 
         int64_t waiting = 0, lefts = 0;
         for (int64_t ones = leaf / leaves; ones; ones /= 2)
             waiting += ones % 2;
         for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const void *const *next = NULL;
-        if (outer->far && (!gap || (from >= 0 && leaves == 1)))
-            next = rows_ahead(c, r, e + (group < groups ? group * c->strip : n), e + n, LANES, FEW_ROWS, ahead);
-        const struct joined j = {x, left, next, leaves, count, lefts, gap, outer->far, c->buffer[r][waiting][0]};
+        const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0]};
         kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
     }
     return n / LANES;

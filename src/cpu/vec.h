@@ -248,6 +248,8 @@ MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *
 #define EACH_16_OF(RULE, w, i) EACH_4_OF(RULE, w, i, 16), EACH_4_OF(RULE, w, (i) + 4, 16)
 #define EACH_16(RULE, w) EACH_16_OF(RULE, w, 0), EACH_16_OF(RULE, w, 8)
 
+#define PICK_ZIP(i, w, length) ((i) % 2 * (length) + (i) / 2 + (w)) /* one lane of each, in turns, from lane w on */
+
 #if MF_VEC_BYTES == 64
 #define EACH_OF_32 EACH_16
 #define EACH_OF_64 EACH_8
@@ -260,6 +262,22 @@ MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *
 #endif
 
 #define VPICK(bits, RULE, u, v, w) __builtin_shufflevector(u, v, CAT(EACH_OF_, bits)(RULE, w))
+
+/* A vector of 16-bit floats, whose bits are a float's upper half: those with even numbers and those with odd ones, for
+ * which there is nothing to move; and both in order. */
+MF_INLINE void vload_two_bf16(vec_f32 *two, const uint16_t *p)
+{
+    const vec_u32 both = (vec_u32)vload_u16(p);
+    two[0] = (vec_f32)(both << 16);
+    two[1] = (vec_f32)(both & 0xffff0000u);
+}
+
+MF_INLINE void vorder_two_bf16(vec_f32 *two)
+{
+    const vec_f32 even = two[0], odd = two[1];
+    two[0] = VPICK(32, PICK_ZIP, even, odd, 0);
+    two[1] = VPICK(32, PICK_ZIP, even, odd, VLEN_f32 / 2);
+}
 
 /* 0, 1, 2 ... */
 static inline vec_i32 vlane_i32(void)
