@@ -60,12 +60,10 @@ struct fold_kernels {
  *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
  * gives the other
  *   one element x is the state (1, x, 0). */
+/* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain */
+typedef void moments_chain_fn(void *mean, void *m2, const void *const *x, int64_t count, int64_t n, int64_t first);
 struct moments_kernels {
-    /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain;
-     * next: null, or, where count is at most 8, the 8 rows that the caller reads afterwards: their beginnings are
-     * fetched */
-    void (*chain)(void *mean, void *m2, const void *const *x, int64_t count, int64_t n, int64_t first,
-                  const void *const *next);
+    moments_chain_fn *chain;
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
     void (*merge)(void *mean, void *m2, int64_t na, const void *mean_b, const void *m2_b, int64_t nb, int64_t n);
     void (*rows)(void *mean, void *m2, const void *x, int64_t rows, int64_t n, int64_t pitch);
@@ -82,10 +80,11 @@ typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, 
  *   a lane's chain: m = max of its elements, s = sum left to right of exp_below(x - m)
  *   merge a, b: m = max; s = s_a * exp_below(m_a - m) + s_b * exp_below(m_b - m)       (exp_below: elementary.h)
  * s says nothing where m is not finite. */
+/* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: null, or `count` rows
+ * that the caller reads afterwards: their beginnings are fetched */
+typedef void lse_chain_fn(void *m, void *s, const void *const *x, int64_t count, int64_t n, const void *const *next);
 struct lse_kernels {
-    /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: null, or the 8
-     * rows that the caller reads afterwards: their beginnings are fetched */
-    void (*chain)(void *m, void *s, const void *const *x, int64_t count, int64_t n, const void *const *next);
+    lse_chain_fn *chain;
     void (*merge)(void *m, void *s, const void *m_b, const void *s_b, int64_t n);
     void (*rows)(void *m, void *s, const void *x, int64_t rows, int64_t n, int64_t pitch);
 };
@@ -139,6 +138,8 @@ struct kernels {
     summary_fn *summary[2];                          /* CLS_F32, CLS_F64 */
     struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];            /* [0] argmin, [1] argmax */
+    moments_chain_fn *moments_chain_from[DT_COUNT];  /* straight from f16 and bf16 */
+    lse_chain_fn *lse_chain_from[DT_COUNT];          /* the same */
     arg_rows_fn *arg_from[2][DT_COUNT];              /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). */

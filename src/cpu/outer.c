@@ -30,8 +30,12 @@ static int reads_memory(const struct mf_plan *plan, const struct reducer *reduce
     if (node->op != OP_OPERAND || nest->kept < 1)
         return 0;
     enum dtype type = problem->in_type[node->index];
-    return mf_is_class_type(type) || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
-                                      plan->device->kernels->fold_from[reducer->fold][type].chain);
+    const struct kernels *k = plan->device->kernels;
+    return mf_is_class_type(type) ||
+           (reducer->kind == RED_FOLD && (type != DT_bool || reducer->fold == FOLD_ANY) &&
+            k->fold_from[reducer->fold][type].chain) ||
+           (reducer->kind == RED_MOMENTS && k->moments_chain_from[type]) ||
+           (reducer->kind == RED_LSE && k->lse_chain_from[type]);
 }
 
 /* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no

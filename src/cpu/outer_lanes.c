@@ -74,6 +74,12 @@ static size_t row_item(const struct columns *c, int r)
         .size;
 }
 
+/* How many of the rows that come next a chain of `count` rows is told. */
+static int64_t rows_wanted(const struct reducer *reducer, int64_t count)
+{
+    return reducer->kind == RED_LSE ? count : FEW_ROWS;
+}
+
 /* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state is
  * continued. */
 static void chain_columns(struct columns *c, int r, const void *const *x, int64_t count, int64_t i, int64_t n,
@@ -81,28 +87,23 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
-    const void *at[MAX_ROWS], *then[FEW_ROWS];
+    const void *at[MAX_ROWS], *then[MAX_CHAIN];
+    const int64_t ahead = rows_wanted(reducer, count);
     size_t item = row_item(c, r), value = value_size(c, r);
     char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
     int from = c->outer->from[r];
     for (int64_t row = 0; row < count; row++)
         at[row] = (const char *)x[row] + (size_t)i * item;
-    for (int64_t row = 0; next && row < FEW_ROWS; row++)
+    for (int64_t row = 0; next && row < ahead; row++)
         then[row] = (const void *)((uintptr_t)next[row] + (size_t)i * item);
     next = next ? then : NULL;
     if (reducer->kind == RED_FOLD)
         (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
             .chain(a, append ? a : NULL, at, count, n, next);
     else if (reducer->kind == RED_LSE)
-        k->lse[reducer->cls].chain(a, b, at, count, n, next);
+        (from >= 0 ? k->lse_chain_from[from] : k->lse[reducer->cls].chain)(a, b, at, count, n, next);
     else
-        for (int64_t row = 0; row < count; row += FEW_ROWS) {
-            const void *const *after = row + 2 * FEW_ROWS <= count ? at + row + FEW_ROWS
-                                       : row + FEW_ROWS < count    ? NULL
-                                                                   : next;
-            k->moments[reducer->cls].chain(a, b, at + row, count - row < FEW_ROWS ? count - row : FEW_ROWS, n, row,
-                                           after);
-        }
+        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n, 0);
 }
 
 /* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
@@ -158,7 +159,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
 {
     const struct outer_plan *outer = c->outer;
     int64_t width = c->width * c->strip;
-    const void *x[MAX_ROWS], *ahead[FEW_ROWS];
+    const void *x[MAX_ROWS], *ahead[MAX_CHAIN];
     if (outer->root_count)
         evaluate_rows(c, e, count, gap);
     if (outer->gathers) {
@@ -169,7 +170,8 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         find_rows(c, r, e, count, gap, x);
-        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, FEW_ROWS, ahead));
+        const int64_t wanted = rows_wanted(&c->plan->problem.program.reducer[r], count);
+        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, wanted, ahead));
     }
 }
 
