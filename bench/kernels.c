@@ -115,7 +115,7 @@ static int64_t pass_chain(const struct job *j)
         else if (j->what == LSE_CHAIN)
             j->k->lse[j->which].chain(out1, out2, x, j->count, j->n, NULL);
         else
-            j->k->arg[j->which][j->cls].chain(out1, (int32_t *)(void *)out2, x, j->count, j->n, 1, NULL);
+            j->k->arg[j->which][j->cls].chain(out1, (int32_t *)(void *)out2, x, j->count, j->n, 1);
     }
     return length * j->count * j->bytes;
 }

@@ -380,7 +380,7 @@ static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cl
     static int32_t index_want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct chain c = random_chain(t, trial, 32);
-        const int32_t first = (int32_t)random_to(0, 1000000);
+        const int32_t first = (int32_t)random_to(1, 1000000);
         void *best = guard_last(out_pages, c.n, cls_bytes[cls]);
         int32_t *index = guard_last(out2_pages, c.n, 4);
         fill_random(t, best, c.n);
@@ -393,7 +393,7 @@ static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cl
                     index_want[i] = first + (int32_t)j;
                 }
         }
-        k->arg[which][cls].chain(best, index, c.x, c.count, c.n, first, NULL);
+        k->arg[which][cls].chain(best, index, c.x, c.count, c.n, first);
         int64_t i = 0;
         while (i < c.n && index[i] == index_want[i] && same(cls, load(t, best, i), best_want[i], 0))
             i++;

@@ -92,13 +92,12 @@ struct lse_kernels {
 /* argmin and argmax: the first index of the best value; a NaN is better than every number. */
 /* best[r], index[r] (0-based within the row) */
 typedef void arg_rows_fn(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
+/* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...: where one is strictly better than best[i],
+ * best[i] = it and index[i] = its number; first = 0 starts the chain */
+typedef void arg_chain_fn(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first);
 struct arg_kernels {
     arg_rows_fn *rows;
-    /* where x[k][i] is strictly better than best[i]: best[i] = it, index[i] = first + k; k ascending, count <= 32;
-     * next: null, or, where count is at most 8, the 8 rows that the caller reads afterwards: their beginnings are
-     * fetched */
-    void (*chain)(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first,
-                  const void *const *next);
+    arg_chain_fn *chain;
 };
 
 /* rows rows of n elements; elements of out follow each other in a row, an operand's do where its unit is 1, and where
@@ -140,6 +139,7 @@ struct kernels {
     struct arg_kernels arg[2][CLS_COUNT];            /* [0] argmin, [1] argmax */
     moments_chain_fn *moments_chain_from[DT_COUNT];  /* straight from f16 and bf16 */
     lse_chain_fn *lse_chain_from[DT_COUNT];          /* the same */
+    arg_chain_fn *arg_chain_from[2][DT_COUNT];       /* the same; [0] argmin, [1] argmax */
     arg_rows_fn *arg_from[2][DT_COUNT];              /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). */

@@ -35,7 +35,8 @@ static int reads_memory(const struct mf_plan *plan, const struct reducer *reduce
            (reducer->kind == RED_FOLD && (type != DT_bool || reducer->fold == FOLD_ANY) &&
             k->fold_from[reducer->fold][type].chain) ||
            (reducer->kind == RED_MOMENTS && k->moments_chain_from[type]) ||
-           (reducer->kind == RED_LSE && k->lse_chain_from[type]);
+           (reducer->kind == RED_LSE && k->lse_chain_from[type]) ||
+           (reducer->kind == RED_ARG && k->arg_chain_from[reducer->fold == FOLD_MAX][type]);
 }
 
 /* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no

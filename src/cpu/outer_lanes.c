@@ -323,15 +323,10 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
-            const void *ahead[FEW_ROWS];
-            const void *const *next = rows_ahead(c, r, e + done + count, e + n, 1, FEW_ROWS, ahead);
+            const int is_max = reducer->fold == FOLD_MAX, from = outer->from[r];
             find_rows(c, r, e + done, count, 1, x);
-            if (!done) {
-                memcpy(to[0], x[0], (size_t)c->width * value_size(c, r));
-                memset(to[1], 0, (size_t)c->width * 4);
-            }
-            c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(to[0], (int32_t *)(void *)to[1], x, count,
-                                                                           c->width, (int32_t)done, next);
+            (from >= 0 ? c->kernels->arg_chain_from[is_max][from] : c->kernels->arg[is_max][reducer->cls].chain)(
+                to[0], (int32_t *)(void *)to[1], x, count, c->width, (int32_t)done);
         }
     }
 }
@@ -498,8 +493,7 @@ static void join_arg(struct columns *c, int r, char *const *states, int64_t tile
         int64_t count = tiles - done < MAX_CHAIN ? tiles - done : MAX_CHAIN;
         for (int64_t k = 0; k < count; k++)
             x[k] = states[0] + (size_t)(done + k) * row;
-        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done,
-                                                                       NULL);
+        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done);
     }
     int64_t *index = (int64_t *)(void *)c->buffer[r][0][1];
     for (int64_t i = 0; i < c->width; i++) {
