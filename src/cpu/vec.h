@@ -152,10 +152,15 @@ MF_INLINE void ahead_far(const void *p, int64_t bytes, const struct ahead *next,
     ahead(p, i < next->far.edge ? next->far.near : next->far.far, bytes);
 }
 
+MF_INLINE void ahead_soon(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
+{
+    fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
+}
+
 MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
 {
     ahead_far(p, bytes, next, i);
-    fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
+    ahead_soon(p, bytes, next, i);
 }
 
 /* The same at the beginning of a row. */
