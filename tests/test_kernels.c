@@ -233,33 +233,34 @@ static int same_second(enum cls cls, int is_lse, struct state want, union value 
     return (is_lse && !isfinite(m)) || same(cls, got, want.b, 0);
 }
 
-static void test_state_rows(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
+static void test_state_rows(const char *isa, states_fn *kernel, struct type t, int is_lse)
 {
-    const struct type t = {.cls = cls};
+    const int bytes = cls_bytes[t.cls];
+    const struct type out = {.cls = t.cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct rows r = random_rows(t, trial);
-        void *a = guard_last(out_pages, r.rows, cls_bytes[cls]), *b = guard_last(out2_pages, r.rows, cls_bytes[cls]);
-        if (is_lse)
-            k->lse[cls].rows(a, b, r.x, r.rows, r.n, r.pitch);
-        else
-            k->moments[cls].rows(a, b, r.x, r.rows, r.n, r.pitch);
+        void *a = guard_last(out_pages, r.rows, bytes), *b = guard_last(out2_pages, r.rows, bytes);
+        kernel(a, b, r.x, r.rows, r.n, r.pitch);
         int64_t row = 0, good = 1;
         for (; good && row < r.rows; row += good) {
-            const struct state want = state_tile(cls, is_lse, loaded + row * r.pitch, r.n);
-            good = same(cls, load(t, a, row), want.a, is_lse) && same_second(cls, is_lse, want, load(t, b, row));
+            const struct state want = state_tile(t.cls, is_lse, loaded + row * r.pitch, r.n);
+            good =
+                same(t.cls, load(out, a, row), want.a, is_lse) && same_second(t.cls, is_lse, want, load(out, b, row));
         }
         if (!CHECK_MSG(good, "%s rows %s %s: row %ld of %ld, n %ld, pitch %ld", isa, is_lse ? "lse" : "moments",
-                       cls_name[cls], (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
+                       name_of(t), (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
             return;
     }
 }
 
 /* Against the kernels that give its parts one by one. */
-static void test_summary(const char *isa, const struct kernels *k, enum cls cls)
+static void test_summary(const char *isa, const struct kernels *k, struct type t)
 {
     enum { ROWS = 40, PARTS = 5 };
     static double parts[PARTS][ROWS], want[PARTS][ROWS];
-    const struct type t = {.cls = cls};
+    const enum cls cls = t.cls;
+    const int is_class = dtype_bytes[t.dtype] == cls_bytes[cls];
+    const struct type value = {.cls = cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct rows r = random_rows(t, trial);
         const int64_t n = r.n / LANES * LANES, rows = r.rows < ROWS ? r.rows : ROWS;
@@ -269,46 +270,50 @@ static void test_summary(const char *isa, const struct kernels *k, enum cls cls)
             continue;
         for (int p = 0; p < PARTS; p++)
             out[p] = p == skip ? NULL : parts[p];
-        k->summary[cls](&(struct summary){out[0], out[1], out[2], out[3], out[4]}, r.x, rows, n, r.pitch);
-        k->fold[FOLD_SUM][cls].rows(want[0], r.x, rows, n, r.pitch);
-        k->fold[FOLD_MIN][cls].rows(want[1], r.x, rows, n, r.pitch);
-        k->fold[FOLD_MAX][cls].rows(want[2], r.x, rows, n, r.pitch);
-        k->moments[cls].rows(want[3], want[4], r.x, rows, n, r.pitch);
+        k->summary[t.dtype](&(struct summary){out[0], out[1], out[2], out[3], out[4]}, r.x, rows, n, r.pitch);
+        for (int p = 0; p < 3; p++) {
+            const enum fold op = p == 0 ? FOLD_SUM : p == 1 ? FOLD_MIN : FOLD_MAX;
+            (is_class ? k->fold[op][cls] : k->fold_from[op][t.dtype]).rows(want[p], r.x, rows, n, r.pitch);
+        }
+        (is_class ? k->moments[cls].rows : k->moments_from[t.dtype])(want[3], want[4], r.x, rows, n, r.pitch);
         int good = 1;
         for (int p = 0; p < PARTS; p++)
             for (int64_t row = 0; row < rows && p != skip; row++)
-                good &= same(cls, load(t, parts[p], row), load(t, want[p], row), p == 1 || p == 2);
-        if (!CHECK_MSG(good, "%s summary %s: %ld rows, n %ld, pitch %ld", isa, cls_name[cls], (long)rows, (long)n,
+                good &= same(cls, load(value, parts[p], row), load(value, want[p], row), p == 1 || p == 2);
+        if (!CHECK_MSG(good, "%s summary %s: %ld rows, n %ld, pitch %ld", isa, name_of(t), (long)rows, (long)n,
                        (long)r.pitch))
             return;
     }
 }
 
-static void test_state_chain(const char *isa, const struct kernels *k, enum cls cls, int is_lse)
+static void test_state_chain(const char *isa, const struct kernels *k, struct type t, int is_lse)
 {
-    const struct type t = {.cls = cls};
+    const enum cls cls = t.cls;
+    const struct type plain = {.cls = cls};
+    moments_chain_fn *const moments = t.is_dtype ? k->moments_chain_from[t.dtype] : k->moments[cls].chain;
+    lse_chain_fn *const lse = t.is_dtype ? k->lse_chain_from[t.dtype] : k->lse[cls].chain;
     static struct state want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct chain c = random_chain(t, trial, 32);
         const int64_t first = !is_lse && trial % 2 ? random_to(1, 31) : 0;
         void *a = guard_last(out_pages, c.n, cls_bytes[cls]), *b = guard_last(out2_pages, c.n, cls_bytes[cls]);
-        fill_random(t, a, c.n);
-        fill_random(t, b, c.n);
+        fill_random(plain, a, c.n);
+        fill_random(plain, b, c.n);
         for (int64_t i = 0; i < c.n; i++) {
-            want[i] = (struct state){.a = load(t, a, i), .b = load(t, b, i), .n = first};
+            want[i] = (struct state){.a = load(plain, a, i), .b = load(plain, b, i), .n = first};
             want[i] = is_lse ? chain_lse(cls, loaded + i, c.count, c.n)
                              : chain_moments(cls, want[i], loaded + i, c.count, c.n);
         }
         if (is_lse)
-            k->lse[cls].chain(a, b, c.x, c.count, c.n, NULL);
+            lse(a, b, c.x, c.count, c.n, trial % 3 == 0 ? c.x : NULL);
         else
-            k->moments[cls].chain(a, b, c.x, c.count, c.n, first);
+            moments(a, b, c.x, c.count, c.n, first);
         int64_t i = 0;
-        while (i < c.n && same(cls, load(t, a, i), want[i].a, is_lse) &&
-               same_second(cls, is_lse, want[i], load(t, b, i)))
+        while (i < c.n && same(cls, load(plain, a, i), want[i].a, is_lse) &&
+               same_second(cls, is_lse, want[i], load(plain, b, i)))
             i++;
         if (!CHECK_MSG(i == c.n, "%s chain %s %s: column %ld of %ld, count %ld, first %ld", isa,
-                       is_lse ? "lse" : "moments", cls_name[cls], (long)i, (long)c.n, (long)c.count, (long)first))
+                       is_lse ? "lse" : "moments", name_of(t), (long)i, (long)c.n, (long)c.count, (long)first))
             return;
     }
 }
@@ -373,32 +378,34 @@ static void test_arg_rows(const char *isa, arg_rows_fn *rows, struct type t, int
     }
 }
 
-static void test_arg_chain(const char *isa, const struct kernels *k, enum cls cls, int which)
+static void test_arg_chain(const char *isa, const struct kernels *k, struct type t, int which)
 {
-    const struct type t = {.cls = cls};
+    const enum cls cls = t.cls;
+    const struct type plain = {.cls = cls};
+    arg_chain_fn *const chain = t.is_dtype ? k->arg_chain_from[which][t.dtype] : k->arg[which][cls].chain;
     static union value best_want[MAX_COLUMNS];
     static int32_t index_want[MAX_COLUMNS];
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct chain c = random_chain(t, trial, 32);
-        const int32_t first = (int32_t)random_to(1, 1000000);
+        const int32_t first = trial % 3 == 0 ? 0 : (int32_t)random_to(1, 1000000);
         void *best = guard_last(out_pages, c.n, cls_bytes[cls]);
         int32_t *index = guard_last(out2_pages, c.n, 4);
-        fill_random(t, best, c.n);
+        fill_random(plain, best, c.n);
         for (int64_t i = 0; i < c.n; i++) {
-            best_want[i] = load(t, best, i);
-            index_want[i] = index[i] = (int32_t)i;
+            best_want[i] = first == 0 ? loaded[i] : load(plain, best, i);
+            index_want[i] = first == 0 ? 0 : (index[i] = (int32_t)i);
             for (int64_t j = 0; j < c.count; j++)
                 if (better(cls, which, loaded[j * c.n + i], best_want[i])) {
                     best_want[i] = loaded[j * c.n + i];
                     index_want[i] = first + (int32_t)j;
                 }
         }
-        k->arg[which][cls].chain(best, index, c.x, c.count, c.n, first);
+        chain(best, index, c.x, c.count, c.n, first);
         int64_t i = 0;
-        while (i < c.n && index[i] == index_want[i] && same(cls, load(t, best, i), best_want[i], 0))
+        while (i < c.n && index[i] == index_want[i] && same(cls, load(plain, best, i), best_want[i], 0))
             i++;
         if (!CHECK_MSG(i == c.n, "%s chain arg%s %s: column %ld of %ld, count %ld", isa, which ? "max" : "min",
-                       cls_name[cls], (long)i, (long)c.n, (long)c.count))
+                       name_of(t), (long)i, (long)c.n, (long)c.count))
             return;
     }
 }
@@ -441,13 +448,20 @@ static void test_entries(const struct kernels *k, int full)
         for (int pair = 0; pair < PAIR_COUNT; pair++)
             expect_entry(k->name, "pair", pair, d, full && !is_f8 && d != DT_bool && (pair != PAIR_DIV || is_float),
                          k->pair[pair][d] != NULL);
+        expect_entry(k->name, "summary", 0, d, full && is_float && !is_f8, k->summary[d] != NULL);
+        expect_entry(k->name, "moments_from", 0, d, full && is_float && is_short, k->moments_from[d] != NULL);
+        expect_entry(k->name, "lse_from", 0, d, full && is_float && is_short, k->lse_from[d] != NULL);
+        const int chains = full && (d == DT_f16 || d == DT_bf16);
+        expect_entry(k->name, "moments_chain_from", 0, d, chains, k->moments_chain_from[d] != NULL);
+        expect_entry(k->name, "lse_chain_from", 0, d, chains, k->lse_chain_from[d] != NULL);
+        expect_entry(k->name, "arg_chain_from", 0, d, chains, k->arg_chain_from[0][d] != NULL);
+        expect_entry(k->name, "arg_chain_from", 1, d, chains, k->arg_chain_from[1][d] != NULL);
         expect_entry(k->name, "sums", 0, d, full && (d == DT_f16 || d == DT_bf16), k->sums[d] != NULL);
     }
     for (int c = 0; c < CLS_COUNT; c++) {
         for (int which = 0; which < 2; which++)
             expect_entry(k->name, "arg", which, c, 1, k->arg[which][c].rows != NULL && k->arg[which][c].chain != NULL);
         if (c <= CLS_F64) {
-            expect_entry(k->name, "summary", 0, c, full, k->summary[c] != NULL);
             expect_entry(k->name, "moments", 0, c, 1, k->moments[c].rows != NULL && k->moments[c].chain != NULL);
             expect_entry(k->name, "lse", 0, c, 1, k->lse[c].rows != NULL && k->lse[c].chain != NULL);
         }
@@ -485,22 +499,36 @@ static void test_isa(void (*fill)(struct kernels *), int full)
     for (int c = CLS_F32; c <= CLS_F64; c++)
         for (int is_lse = 0; is_lse < 2; is_lse++)
             if (is_lse ? k.lse[c].rows != NULL : k.moments[c].rows != NULL) {
-                test_state_rows(k.name, &k, (enum cls)c, is_lse);
-                test_state_chain(k.name, &k, (enum cls)c, is_lse);
+                test_state_rows(k.name, is_lse ? k.lse[c].rows : k.moments[c].rows, (struct type){.cls = (enum cls)c},
+                                is_lse);
+                test_state_chain(k.name, &k, (struct type){.cls = (enum cls)c}, is_lse);
                 test_state_merge(k.name, &k, (enum cls)c, is_lse);
             }
     for (int pair = 0; pair < PAIR_COUNT; pair++)
         for (int d = 0; d < DT_COUNT; d++)
             if (k.pair[pair][d] != NULL)
                 test_pair(k.name, k.pair[pair][d], (enum pair)pair, (enum dtype)d);
-    for (int c = CLS_F32; c <= CLS_F64; c++)
-        if (k.summary[c] != NULL)
-            test_summary(k.name, &k, (enum cls)c);
+    for (int d = 0; d < DT_COUNT; d++) {
+        const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
+        if (k.summary[d] != NULL)
+            test_summary(k.name, &k, t);
+        if (k.moments_from[d] != NULL)
+            test_state_rows(k.name, k.moments_from[d], t, 0);
+        if (k.lse_from[d] != NULL)
+            test_state_rows(k.name, k.lse_from[d], t, 1);
+        if (k.moments_chain_from[d] != NULL)
+            test_state_chain(k.name, &k, t, 0);
+        if (k.lse_chain_from[d] != NULL)
+            test_state_chain(k.name, &k, t, 1);
+        for (int which = 0; which < 2; which++)
+            if (k.arg_chain_from[which][d] != NULL)
+                test_arg_chain(k.name, &k, t, which);
+    }
     for (int which = 0; which < 2; which++) {
         for (int c = 0; c < CLS_COUNT; c++)
             if (k.arg[which][c].rows != NULL) {
                 test_arg_rows(k.name, k.arg[which][c].rows, (struct type){.cls = (enum cls)c}, which);
-                test_arg_chain(k.name, &k, (enum cls)c, which);
+                test_arg_chain(k.name, &k, (struct type){.cls = (enum cls)c}, which);
             }
         for (int d = 0; d < DT_COUNT; d++)
             if (k.arg_from[which][d] != NULL)

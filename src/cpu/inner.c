@@ -59,6 +59,7 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     int known = is_class || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
                              k->fold_from[reducer->fold][type].rows);
     known |= reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type];
+    known |= (reducer->kind == RED_MOMENTS && k->moments_from[type]) || (reducer->kind == RED_LSE && k->lse_from[type]);
     int64_t run = walk->size[walk->loops - 1];
     return known && walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
 }
@@ -104,8 +105,7 @@ static int is_summary(const struct mf_plan *plan)
             return 0;
     }
     enum dtype type = plan->problem.in_type[program->map.node[program->reducer[0].arg[0]].index];
-    return seen[FOLD_COUNT] && (type == DT_f32 || type == DT_f64) &&
-           plan->device->kernels->summary[mf_dtypes[type].cls];
+    return seen[FOLD_COUNT] && plan->device->kernels->summary[type];
 }
 
 /* Whether rows lie one after the other, so do their outputs, and a kernel can store them: the fold's own, of 64-bit

@@ -105,10 +105,10 @@ static void fold_rows_to(void *first, void *second, const struct worker *w, int 
             .rows(first, source->x, rows, n, source->pitch);
         break;
     case RED_MOMENTS:
-        k->moments[cls].rows(first, second, source->x, rows, n, source->pitch);
+        (from >= 0 ? k->moments_from[from] : k->moments[cls].rows)(first, second, source->x, rows, n, source->pitch);
         break;
     case RED_LSE:
-        k->lse[cls].rows(first, second, source->x, rows, n, source->pitch);
+        (from >= 0 ? k->lse_from[from] : k->lse[cls].rows)(first, second, source->x, rows, n, source->pitch);
         break;
     default:
         (from >= 0 ? k->arg_from[reducer->fold == FOLD_MAX][from]
@@ -190,16 +190,16 @@ static void summarize(struct worker *w, int64_t f, int64_t rows, int64_t n, int6
 {
     const struct program *program = &w->plan->problem.program;
     const int operand = program->map.node[program->reducer[0].arg[0]].index;
-    const enum cls cls = program->reducer[0].cls;
-    const size_t size = mf_cls_size(cls);
+    const enum dtype type = w->plan->problem.in_type[operand];
+    const size_t size = mf_cls_size(program->reducer[0].cls);
     for (int64_t done = 0; done < rows;) {
         struct source source;
         struct summary out = {NULL, NULL, NULL, NULL, NULL};
-        int64_t here = straight_rows(&w->inner->pass[0].block.walk[operand], (int)size, w->pointers->in[operand],
-                                     f + done * n, rows - done, n, &source);
+        int64_t here = straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[type].size,
+                                     w->pointers->in[operand], f + done * n, rows - done, n, &source);
         for (int r = 0; r < program->reducer_count; r++)
             place_in_summary(&out, &program->reducer[r], part(w, r, 0, i + done, size), part(w, r, 1, i + done, size));
-        w->kernels->summary[cls](&out, source.x, here, n, source.pitch);
+        w->kernels->summary[type](&out, source.x, here, n, source.pitch);
         done += here;
     }
 }
@@ -343,7 +343,8 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
         struct summary out = {NULL, NULL, NULL, NULL, NULL};
         for (int r = 0; r < program->reducer_count; r++)
             place_in_summary(&out, &program->reducer[r], results[r][0], results[r][1]);
-        w->kernels->summary[program->reducer[0].cls](&out, source->x, tiles, TILE, source->pitch);
+        const int operand = program->map.node[program->reducer[0].arg[0]].index;
+        w->kernels->summary[w->plan->problem.in_type[operand]](&out, source->x, tiles, TILE, source->pitch);
     } else {
         fold_rows_to(results[0][0], results[0][1], w, 0, source, from, tiles, TILE);
     }

@@ -55,6 +55,9 @@ struct fold_kernels {
     answers_fn *answers; /* where runs are */
 };
 
+/* A state of two numbers, of row r at index r of both arrays: x[r*pitch] ... x[r*pitch + n-1], 1 <= n <= 4096. */
+typedef void states_fn(void *first, void *second, const void *x, int64_t rows, int64_t n, int64_t pitch);
+
 /* Mean and sum of squared deviations (numerics.md: moments). A state is (count, mean, m2); counts are the caller's.
  *   merge (na, a), (nb, b): n = na + nb; d = mean_b - mean_a; mean = mean_a + d * (nb / n);
  *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
@@ -66,7 +69,7 @@ struct moments_kernels {
     moments_chain_fn *chain;
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
     void (*merge)(void *mean, void *m2, int64_t na, const void *mean_b, const void *m2_b, int64_t nb, int64_t n);
-    void (*rows)(void *mean, void *m2, const void *x, int64_t rows, int64_t n, int64_t pitch);
+    states_fn *rows;
 };
 
 /* Sum, least, greatest, mean and m2 of row r, at index r of the arrays that are not null: the bits that fold's and
@@ -86,7 +89,7 @@ typedef void lse_chain_fn(void *m, void *s, const void *const *x, int64_t count,
 struct lse_kernels {
     lse_chain_fn *chain;
     void (*merge)(void *m, void *s, const void *m_b, const void *s_b, int64_t n);
-    void (*rows)(void *m, void *s, const void *x, int64_t rows, int64_t n, int64_t pitch);
+    states_fn *rows;
 };
 
 /* argmin and argmax: the first index of the best value; a NaN is better than every number. */
@@ -129,18 +132,19 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * arg_from, fold_from, pair and sums (all null); callers then do the same in more steps. */
+ * *_from, pair and sums (all null); callers then do the same in more steps. */
 struct kernels {
-    const char *name;                                /* "scalar", "sse2", "avx2", "avx512", "neon" */
-    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT]; /* AND, OR, XOR: integer classes only (else null) */
-    struct moments_kernels moments[2];               /* CLS_F32, CLS_F64 */
-    summary_fn *summary[2];                          /* CLS_F32, CLS_F64 */
-    struct lse_kernels lse[2];                       /* CLS_F32, CLS_F64 */
-    struct arg_kernels arg[2][CLS_COUNT];            /* [0] argmin, [1] argmax */
-    moments_chain_fn *moments_chain_from[DT_COUNT];  /* straight from f16 and bf16 */
-    lse_chain_fn *lse_chain_from[DT_COUNT];          /* the same */
-    arg_chain_fn *arg_chain_from[2][DT_COUNT];       /* the same; [0] argmin, [1] argmax */
-    arg_rows_fn *arg_from[2][DT_COUNT];              /* straight from memory types, as fold_from; best in the class */
+    const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
+    struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
+    struct moments_kernels moments[2];                      /* CLS_F32, CLS_F64 */
+    summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64; x is of this type */
+    struct lse_kernels lse[2];                              /* CLS_F32, CLS_F64 */
+    struct arg_kernels arg[2][CLS_COUNT];                   /* [0] argmin, [1] argmax */
+    states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16 */
+    moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */
+    lse_chain_fn *lse_chain_from[DT_COUNT];
+    arg_chain_fn *arg_chain_from[2][DT_COUNT]; /* [0] argmin, [1] argmax */
+    arg_rows_fn *arg_from[2][DT_COUNT];        /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). */
     struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];

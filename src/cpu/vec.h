@@ -152,10 +152,28 @@ MF_INLINE void ahead_far(const void *p, int64_t bytes, const struct ahead *next,
     ahead(p, i < next->far.edge ? next->far.near : next->far.far, bytes);
 }
 
+/* Where ahead_far looks. A kernel with much to compute asks there for one line whenever it has read one, at its `at`
+ * bytes: of many lines at once, its own loads would have to wait for room. */
+MF_INLINE const char *far_of(const void *p, const struct ahead *next, int64_t i)
+{
+    return (const char *)((uintptr_t)p + (uintptr_t)(i < next->far.edge ? next->far.near : next->far.far));
+}
+
+MF_INLINE void ahead_line(const char *far, int64_t at)
+{
+    if (at % 64 == 0)
+        __builtin_prefetch((const void *)((uintptr_t)far + (uintptr_t)at), 0, 2);
+}
+
+MF_INLINE void ahead_soon(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
+{
+    fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
+}
+
 MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
 {
     ahead_far(p, bytes, next, i);
-    fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
+    ahead_soon(p, bytes, next, i);
 }
 
 /* The same at the beginning of a row. */
