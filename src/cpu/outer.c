@@ -69,12 +69,28 @@ static int in_any_order(const struct problem *problem)
     return 1;
 }
 
+/* Most elements of a strip: as many as give long rows; of short integers, which are added up in a wider type, as many as
+ * their kernels read as one stream. */
+static int64_t strip_elements(const struct problem *problem)
+{
+    enum { ONE_STREAM = 4096 };
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        const struct node *node = &problem->program.map.node[reducer->arg[0]];
+        if (node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].size <= 2 && reducer->fold == FOLD_SUM &&
+            !mf_cls_is_float(reducer->cls))
+            return ONE_STREAM;
+    }
+    return STRIP_ELEMENTS;
+}
+
 /* The largest power of two that divides n (or, of ragged ends, any) and keeps P x columns elements in a strip; at most
  * the lanes, where there are lanes. */
 static int64_t strip_length(const struct problem *problem, int64_t n, int64_t columns, int ragged)
 {
-    int64_t p = 1, most = in_any_order(problem) && !ragged ? STRIP_ELEMENTS : LANES;
-    while (p < most && (ragged || n % (2 * p) == 0) && 2 * p * columns <= STRIP_ELEMENTS)
+    const int64_t elements = strip_elements(problem);
+    int64_t p = 1, most = in_any_order(problem) && !ragged ? elements : LANES;
+    while (p < most && (ragged || n % (2 * p) == 0) && 2 * p * columns <= elements)
         p *= 2;
     return p;
 }
