@@ -253,6 +253,30 @@ static void test_state_rows(const char *isa, states_fn *kernel, struct type t, i
     }
 }
 
+/* Against the plain sum of squares that were computed first. */
+static void test_squares(const char *isa, rows_fn *kernel, struct type t)
+{
+    static union value squares[TILE];
+    const struct type out = {.cls = t.cls};
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const struct rows r = random_rows(t, trial);
+        void *results = guard_last(out_pages, r.rows, cls_bytes[t.cls]);
+        kernel(results, r.x, r.rows, r.n, r.pitch);
+        int64_t row = 0, good = 1;
+        for (; good && row < r.rows; row += good) {
+            for (int64_t i = 0; i < r.n; i++) {
+                const union value v = loaded[row * r.pitch + i];
+                squares[i] =
+                    t.cls == CLS_F32 ? (union value){.f32 = v.f32 * v.f32} : (union value){.f64 = v.f64 * v.f64};
+            }
+            good = same(t.cls, load(out, results, row), fold_tile(FOLD_SUM, t.cls, squares, r.n), 0);
+        }
+        if (!CHECK_MSG(good, "%s squares %s: row %ld of %ld, n %ld, pitch %ld", isa, name_of(t), (long)row,
+                       (long)r.rows, (long)r.n, (long)r.pitch))
+            return;
+    }
+}
+
 /* Against the kernels that give its parts one by one. */
 static void test_summary(const char *isa, const struct kernels *k, struct type t)
 {
@@ -449,6 +473,7 @@ static void test_entries(const struct kernels *k, int full)
             expect_entry(k->name, "pair", pair, d, full && !is_f8 && d != DT_bool && (pair != PAIR_DIV || is_float),
                          k->pair[pair][d] != NULL);
         expect_entry(k->name, "summary", 0, d, full && is_float && !is_f8, k->summary[d] != NULL);
+        expect_entry(k->name, "squares", 0, d, full && is_float && !is_f8, k->squares[d] != NULL);
         expect_entry(k->name, "moments_from", 0, d, full && is_float && is_short, k->moments_from[d] != NULL);
         expect_entry(k->name, "lse_from", 0, d, full && is_float && is_short, k->lse_from[d] != NULL);
         const int chains = full && (d == DT_f16 || d == DT_bf16);
@@ -512,6 +537,8 @@ static void test_isa(void (*fill)(struct kernels *), int full)
         const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
         if (k.summary[d] != NULL)
             test_summary(k.name, &k, t);
+        if (k.squares[d] != NULL)
+            test_squares(k.name, k.squares[d], dtype_bytes[d] < cls_bytes[t.cls] ? t : (struct type){.cls = t.cls});
         if (k.moments_from[d] != NULL)
             test_state_rows(k.name, k.moments_from[d], t, 0);
         if (k.lse_from[d] != NULL)

@@ -46,16 +46,33 @@ static int wants_written(const struct reducer *reducer)
     return reducer->kind == RED_ARG || (reducer->kind == RED_USER && !reducer->user->is.commutative);
 }
 
+int mf_inner_operand(const struct mf_plan *plan, const struct reducer *reducer)
+{
+    const struct node *pool = plan->problem.program.map.node, *node = &pool[reducer->arg[0]];
+    return node->op == OP_mul ? pool[node->arg[0]].index : node->index;
+}
+
+/* Whether a reducer adds the squares of an operand, and a kernel does. */
+static int is_squares(const struct mf_plan *plan, const struct reducer *reducer)
+{
+    const struct node *pool = plan->problem.program.map.node, *node = &pool[reducer->arg[0]];
+    return reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM && node->op == OP_mul &&
+           node->arg[0] == node->arg[1] && pool[node->arg[0]].op == OP_OPERAND &&
+           plan->device->kernels->squares[plan->problem.in_type[pool[node->arg[0]].index]];
+}
+
 /* Whether reducer r's kernels can read rows of n elements (or their tiles) of its argument from memory. */
 static int reads_memory(const struct mf_plan *plan, const struct pass *pass, const struct reducer *reducer, int64_t n)
 {
-    const struct node *node = &plan->problem.program.map.node[reducer->arg[0]];
+    const enum op op = plan->problem.program.map.node[reducer->arg[0]].op;
     const struct kernels *k = plan->device->kernels;
-    if (node->op != OP_OPERAND || reducer->kind == RED_USER || pass->nest->window_count)
+    const int squares = is_squares(plan, reducer);
+    if ((op != OP_OPERAND && !squares) || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
-    enum dtype type = plan->problem.in_type[node->index];
-    const struct walk *walk = &pass->block.walk[node->index];
-    int is_class = type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
+    const int operand = mf_inner_operand(plan, reducer);
+    enum dtype type = plan->problem.in_type[operand];
+    const struct walk *walk = &pass->block.walk[operand];
+    int is_class = squares || type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
     int known = is_class || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
                              k->fold_from[reducer->fold][type].rows);
     known |= reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type];
@@ -75,6 +92,7 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
         int r = pass->reducer[q];
         const struct reducer *reducer = &problem->program.reducer[r];
         data->straight[r] = reads_memory(plan, pass, reducer, data->elements);
+        data->squares[r] = data->straight[r] && is_squares(plan, reducer);
         for (int a = 0; a < reducer->arg_count && !data->straight[r]; a++) {
             int known = 0;
             for (int k = 0; k < pass->root_count; k++)
@@ -100,7 +118,7 @@ static int is_summary(const struct mf_plan *plan)
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         int is_fold = reducer->kind == RED_FOLD && reducer->fold <= FOLD_MAX && reducer->fold != FOLD_PROD;
-        if (!data->straight[r] || (!is_fold && reducer->kind != RED_MOMENTS) ||
+        if (!data->straight[r] || data->squares[r] || (!is_fold && reducer->kind != RED_MOMENTS) ||
             reducer->arg[0] != program->reducer[0].arg[0] || seen[is_fold ? reducer->fold : FOLD_COUNT]++)
             return 0;
     }
@@ -114,7 +132,8 @@ static enum answers rows_are_answers(const struct mf_plan *plan)
 {
     const struct inner_plan *data = plan->data;
     const struct problem *problem = &plan->problem;
-    if (problem->program.reducer_count != 1 || !data->straight[0] || data->tiles > 1 || data->windows)
+    if (problem->program.reducer_count != 1 || !data->straight[0] || data->squares[0] || data->tiles > 1 ||
+        data->windows)
         return NO_ANSWERS;
     const int operand = problem->program.map.node[problem->program.reducer[0].arg[0]].index;
     const struct walk *walk = &data->pass[0].block.walk[operand], *out = &data->finish.out.walk[0];
@@ -145,13 +164,13 @@ static void plan_beside(struct mf_plan *plan)
     struct inner_plan *data = plan->data;
     const struct problem *problem = &plan->problem;
     const struct nest *nest = data->pass[0].nest;
-    const struct node *node = &problem->program.map.node[problem->program.reducer[0].arg[0]];
+    const int operand = mf_inner_operand(plan, &problem->program.reducer[0]);
     if (!data->straight[0] || data->pass_count > 1 || (problem->program.reducer_count > 1 && !data->summary) ||
         data->tiles == 1 || data->elements % TILE || !nest->kept)
         return;
-    const struct walk *walk = &data->pass[0].block.walk[node->index];
+    const struct walk *walk = &data->pass[0].block.walk[operand];
     const int64_t run = walk->size[walk->loops - 1], share = problem->kept_total / plan->threads;
-    if (run % TILE || run == data->elements || nest->in[node->index][nest->kept - 1] != run)
+    if (run % TILE || run == data->elements || nest->in[operand][nest->kept - 1] != run)
         return;
     data->run_tiles = run / TILE;
     data->beside = TILES_AT_ONCE / data->run_tiles < share ? TILES_AT_ONCE / data->run_tiles : share;

@@ -19,6 +19,7 @@ struct inner_plan {
     int pass_count;
     struct pass pass[2];
     int straight[MAX_REDUCERS]; /* the argument is an operand that the fold kernels read from memory */
+    int squares[MAX_REDUCERS];  /* and its squares are added */
     int64_t elements;           /* of one row: the reduced elements */
     int64_t tiles;              /* of one row */
     int64_t unit_rows;          /* rows that are evaluated at once (1 when a row has several tiles) */
@@ -54,6 +55,9 @@ struct worker {
     int64_t counts[BLOCK]; /* with windows: elements that took part, of each output of the group */
     struct tile_states states;
 };
+
+/* The operand that a reducer reads straight from memory, itself or its squares. */
+int mf_inner_operand(const struct mf_plan *plan, const struct reducer *reducer);
 
 /* inner_feed.c: `rows` rows of n elements from flat position f of pass p, into results at index i. */
 void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i);

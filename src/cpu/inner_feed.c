@@ -101,8 +101,9 @@ static void fold_rows_to(void *first, void *second, const struct worker *w, int 
     enum cls cls = reducer->cls;
     switch (reducer->kind) {
     case RED_FOLD:
-        (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][cls])
-            .rows(first, source->x, rows, n, source->pitch);
+        (w->inner->squares[r] ? k->squares[w->plan->problem.in_type[mf_inner_operand(w->plan, reducer)]]
+         : from >= 0          ? k->fold_from[reducer->fold][from].rows
+                              : k->fold[reducer->fold][cls].rows)(first, source->x, rows, n, source->pitch);
         break;
     case RED_MOMENTS:
         (from >= 0 ? k->moments_from[from] : k->moments[cls].rows)(first, second, source->x, rows, n, source->pitch);
@@ -154,7 +155,7 @@ static void user_rows(struct worker *w, int r, int64_t rows, int64_t n)
 static int memory_type(const struct worker *w, int r, int *operand)
 {
     const struct problem *problem = &w->plan->problem;
-    *operand = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
+    *operand = mf_inner_operand(w->plan, &problem->program.reducer[r]);
     enum dtype type = problem->in_type[*operand];
     return mf_dtypes[type].size == (int)mf_cls_size(mf_dtypes[type].cls) ? -1 : (int)type;
 }
@@ -167,7 +168,7 @@ static void fetch_ahead(const struct worker *w, int p, int64_t f, int64_t n, int
     const struct reducer *reducer = &w->plan->problem.program.reducer[pass->reducer[0]];
     if (!w->inner->straight[pass->reducer[0]])
         return;
-    int input = w->plan->problem.program.map.node[reducer->arg[0]].index;
+    int input = mf_inner_operand(w->plan, reducer);
     int64_t item = mf_dtypes[w->plan->problem.in_type[input]].size, share = n * item / (pass->reducer_count - 1);
     uintptr_t at = (uintptr_t)w->pointers->in[input] + (uintptr_t)(mf_walk_offset(&pass->block.walk[input], f) * item);
     for (int64_t i = share * (q - 1); i < share * q; i += 64)

@@ -132,7 +132,7 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * *_from, pair and sums (all null); callers then do the same in more steps. */
+ * squares, *_from, pair and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -140,6 +140,7 @@ struct kernels {
     summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64; x is of this type */
     struct lse_kernels lse[2];                              /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];                   /* [0] argmin, [1] argmax */
+    rows_fn *squares[DT_COUNT];                             /* sums of squares, of the same types */
     states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16 */
     moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */
     lse_chain_fn *lse_chain_from[DT_COUNT];
