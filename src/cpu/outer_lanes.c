@@ -314,9 +314,9 @@ static void join_strip(struct columns *c, int64_t count)
 static void arg_rows(struct columns *c, int64_t e, int64_t n)
 {
     const struct outer_plan *outer = c->outer;
-    for (int64_t done = 0; outer->arg_count && done < n; done += FEW_ROWS) {
-        const void *x[FEW_ROWS];
-        int64_t count = n - done < FEW_ROWS ? n - done : FEW_ROWS;
+    for (int64_t done = 0; outer->arg_count && done < n; done += MAX_CHAIN) {
+        const void *x[MAX_CHAIN];
+        int64_t count = n - done < MAX_CHAIN ? n - done : MAX_CHAIN;
         if (outer->root_count)
             evaluate_rows(c, e + done, count, 1);
         for (int q = 0; q < outer->arg_count; q++) {
