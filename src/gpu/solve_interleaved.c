@@ -93,6 +93,7 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = vector,
                                 .vector_loop = 0,
                                 .flat = 1,
+                                .reads_once = mf_gpu_widest_item(problem) == 1 && mf_gpu_reads_once(problem, vector),
                                 .blocks = blocks,
                                 .own = {tiles, blocks}};
     if (room == GPU_ROOM && inputs == 1 && words <= 16)

@@ -7,19 +7,6 @@
 /* Bytes of a vector, of shared memory, and of the least row, or piece of one. */
 enum { VECTOR_BYTES = 16, MOST_ACCUMULATORS = 32, MOST_THREADS = 640, SHARED_BYTES = 40 << 10, SHORTEST_ROW = 64 };
 
-/* The only operand inside the reducers, or -1. */
-static int only_operand(const struct problem *problem)
-{
-    int used = -1;
-    for (int i = 0; i < problem->input_count; i++)
-        if (problem->map_uses[i]) {
-            if (used >= 0)
-                return -1;
-            used = i;
-        }
-    return used;
-}
-
 /* Bytes of what is joined in shared memory. */
 static int part_bytes(const struct problem *problem)
 {
@@ -41,7 +28,7 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    int operand = only_operand(problem), item = mf_gpu_widest_item(problem);
+    int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
     if (operand < 0 || !mf_gpu_any_order(plan) || !mf_gpu_is_columns(problem) || nest->window_count ||
         nest->reduced != 1 || mf_gpu_two_phases(problem))
         return 0;
@@ -145,7 +132,7 @@ static mf_status make(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
-    int operand = only_operand(problem);
+    int operand = mf_gpu_only_operand(problem);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
     const struct slanted_form form = slanted_form(problem, tiles, limits);
     int64_t column_blocks = problem->kept_total / nest->size[nest->kept - 1] * form.pieces;
