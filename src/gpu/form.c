@@ -152,10 +152,11 @@ int mf_gpu_reads_once(const struct problem *problem, int vector)
     return written * FEW <= elements * item;
 }
 
-/* The most threads of a block: NVIDIA's OpenCL says that it runs groups of 1024, then runs none of more than 256. */
-int mf_gpu_most_threads(const struct mf_plan *plan)
+/* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none
+ * of more than 256. */
+int mf_gpu_most_threads(const struct mf_plan *plan, int wanted)
 {
-    return MF_GPU_LIMITS(plan->device->gpu)->dlpack == kDLOpenCL ? 256 : 512;
+    return MF_GPU_LIMITS(plan->device->gpu)->dlpack == kDLOpenCL && wanted > 256 ? 256 : wanted;
 }
 
 /* Steps that a team reads before it computes: 128 bytes a thread. */

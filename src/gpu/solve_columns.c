@@ -320,7 +320,7 @@ static mf_status make(struct mf_plan *plan)
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
     int64_t wanted = 2 * (int64_t)limits->multiprocessors;
     struct columns_form form = columns_form(problem, tiles, limits);
-    fit_block(&form, mf_gpu_most_threads(plan));
+    fit_block(&form, mf_gpu_most_threads(plan, MOST_THREADS));
     struct gpu_kept keep = {0, 0};
     if (form.in_turn && form.batch < TILE / LANES)
         keep = keep_lane(plan, &form);

@@ -15,23 +15,6 @@ struct tiles_form {
     int vector, batch, threads, room;
 };
 
-/* Blocks that share an output come in few waves, of which the last should not be long: they are small. */
-static struct tiles_form shared_form(const struct problem *problem, int vector)
-{
-    const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
-    struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 128,
-                              several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM};
-    if (item > 4)
-        form.threads = 256;
-    else if (item == 4 && mf_emit_state_words(problem) == 1)
-        form.threads = 64;
-    if (mf_emit_bytes_operand(problem) >= 0)
-        form.batch = 16;
-    else if (item == 2 && several && form.batch > 4)
-        form.batch = 4;
-    return form;
-}
-
 /* Whether the first reducer is a sum of values that have to be computed. */
 static int sums_values(const struct program *program)
 {
@@ -40,17 +23,17 @@ static int sums_values(const struct program *program)
 }
 
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
- * by side. Of states of one number it reads all of it before it computes, or half, where a warp has several tiles or
- * sums computed values (1 to 6 % on an H200); of others few threads do. */
+ * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
+ * values are summed (1 to 6 % on an H200); of others few threads do. */
 static struct tiles_form own_form(const struct problem *problem, int64_t tiles, int vector, int shifted)
 {
-    enum { AT_ONCE = 4 /* tiles: a block's warps */ };
+    enum { FEW_TILES = 4 };
     const int item = mf_gpu_widest_item(problem), narrow = item == 2 && vector == 8;
-    const int half = narrow && (tiles > AT_ONCE || sums_values(&problem->program));
+    const int half = narrow && (tiles > FEW_TILES || sums_values(&problem->program));
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 256,
                               mf_emit_lane_words(problem) > 2 ? 0 : GPU_ROOM};
     if (mf_gpu_two_phases(problem))
-        form.room = item == 4 ? 1536 : item == 2 ? GPU_ROOM : 0;
+        form.room = item == 4 ? 1536 : item == 8 ? 768 : GPU_ROOM;
     else if (vector < 4 || shifted || mf_gpu_only_operand(problem) < 0 || problem->memory.reduced > 1 ||
              problem->memory.window_count)
         return form;
@@ -59,7 +42,7 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
     else if (item == 8)
         return (struct tiles_form){vector, 8, 256, 512};
     else if (item == 4 || narrow)
-        return (struct tiles_form){4, half ? 16 : 32, GPU_WARP * AT_ONCE, 512};
+        return (struct tiles_form){4, half ? 16 : 32, half ? 256 : 128, 512};
     return form;
 }
 
@@ -89,6 +72,25 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
                : 0;
 }
 
+/* Blocks that share an output come in few waves, of which the last should not be long: they are small, smallest where
+ * elements' places take divisions. lanes: lanes_as_blocks. (Measured on an H200.) */
+static struct tiles_form shared_form(const struct problem *problem, int64_t lanes, int vector)
+{
+    const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
+    const int bytes = mf_emit_bytes_operand(problem) >= 0, one = bytes || mf_emit_state_words(problem) == 1;
+    struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 128,
+                              several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM};
+    if (item > 4)
+        form.threads = 256;
+    else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes)))
+        form.threads = 64;
+    else if (bytes)
+        form.batch = 16;
+    if (item == 2 && several && form.batch > 4)
+        form.batch = 4;
+    return form;
+}
+
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler
  * would keep few in flight. parts: of an output. (Measured on an H200.) */
 static int wants_loads_together(const struct problem *problem, int64_t parts)
@@ -113,8 +115,9 @@ static mf_status make(struct mf_plan *plan)
     }
     int64_t wanted = 16 * (int64_t)limits->multiprocessors,
             parts = wanted / (problem->kept_total ? problem->kept_total : 1);
-    const struct tiles_form form =
-        parts > 1 ? shared_form(problem, choice.vector) : own_form(problem, tiles, choice.vector, choice.shifted);
+    const int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
+    const struct tiles_form form = parts > 1 ? shared_form(problem, lanes, choice.vector)
+                                             : own_form(problem, tiles, choice.vector, choice.shifted);
     choice.vector = form.vector;
     choice.reads_once = mf_gpu_reads_once(problem, form.vector);
     const int team = LANES / (choice.vector > 1 ? choice.vector : 4);
@@ -127,7 +130,6 @@ static mf_status make(struct mf_plan *plan)
     int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
     if (share > TILE && parts > 1)
         share = TILE;
-    int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
     share = lanes ? TILE / LANES : share;
     parts = lanes ? lanes : (tiles + share - 1) / share;
     choice.blocks = problem->kept_total * parts;
