@@ -132,16 +132,18 @@ int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
 }
 
 /* Elements that are read once, more of them than the caches hold, beside few outputs, need not push out what kernels
- * before this one wrote: that is then written back later, and folds of 64 to 256 MB are up to a tenth faster behind a
- * kernel that filled the cache, else no slower. Larger ones read a thirtieth slower that way. (Measured on an H200.) */
+ * before this one wrote: that is then written back later. Folds of 64 to 256 MB are up to a tenth faster behind a
+ * kernel that filled the cache, else no slower; but columns of 64 MB are. Larger ones read a thirtieth slower that
+ * way. (Measured on an H200.) */
 int mf_gpu_reads_once(const struct problem *problem, int vector)
 {
-    enum { LEAST = 1 << 26, MOST = 1 << 28, FEW = 16 };
+    enum { LEAST = 1 << 26, LEAST_COLUMNS = 1 << 27, MOST = 1 << 28, FEW = 16 };
     const struct nest *nest = &problem->memory;
     const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
+    const int least = mf_gpu_is_columns(problem) ? LEAST_COLUMNS : LEAST;
     int64_t elements, written = 0;
     if (operand < 0 || nest->window_count || vector * item < 4 ||
-        !mf_mul(problem->kept_total, problem->reduced_total, &elements) || elements < LEAST / item ||
+        !mf_mul(problem->kept_total, problem->reduced_total, &elements) || elements < least / item ||
         elements > MOST / item)
         return 0;
     for (int l = 0; l < nest->kept + nest->reduced; l++)
