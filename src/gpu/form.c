@@ -101,19 +101,26 @@ int mf_gpu_row_vector(const struct problem *problem)
     return vector >= 4 || (vector == 2 && problem->reduced_total == 2) ? vector : 1;
 }
 
+int mf_gpu_only_operand(const struct problem *problem)
+{
+    int used = -1;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i]) {
+            if (used >= 0)
+                return -1;
+            used = i;
+        }
+    return used;
+}
+
 int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
 {
     const struct nest *nest = &problem->memory;
-    int used = -1, count = 0, item = mf_gpu_widest_item(problem);
-    for (int i = 0; i < problem->input_count; i++)
-        if (problem->map_uses[i]) {
-            used = i;
-            count++;
-        }
+    int used = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind != RED_FOLD) /* it has left and right, or an index */
             return 1;
-    if (count != 1 || nest->reduced != 1 || nest->window_count || nest->in[used][nest->kept] != 1 || item > 2)
+    if (used < 0 || nest->reduced != 1 || nest->window_count || nest->in[used][nest->kept] != 1 || item > 2)
         return 1;
     bounds[0] = 0;
     bounds[1] = 1;
@@ -124,10 +131,34 @@ int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
     return 16 / item;
 }
 
-/* The most threads of a block: NVIDIA's OpenCL says that it runs groups of 1024, then runs none of more than 256. */
-int mf_gpu_most_threads(const struct mf_plan *plan)
+/* Elements that are read once, more of them than the caches hold, beside few outputs, need not push out what kernels
+ * before this one wrote: that is then written back later. Folds of 64 to 256 MB are up to a tenth faster behind a
+ * kernel that filled the cache, else no slower; but columns of 64 MB are. Larger ones read a thirtieth slower that
+ * way. (Measured on an H200.) */
+int mf_gpu_reads_once(const struct problem *problem, int vector)
 {
-    return MF_GPU_LIMITS(plan->device->gpu)->dlpack == kDLOpenCL ? 256 : 512;
+    enum { LEAST = 1 << 26, LEAST_COLUMNS = 1 << 27, MOST = 1 << 28, FEW = 16 };
+    const struct nest *nest = &problem->memory;
+    const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
+    const int least = mf_gpu_is_columns(problem) ? LEAST_COLUMNS : LEAST;
+    int64_t elements, written = 0;
+    if (operand < 0 || nest->window_count || vector * item < 4 ||
+        !mf_mul(problem->kept_total, problem->reduced_total, &elements) || elements < least / item ||
+        elements > MOST / item)
+        return 0;
+    for (int l = 0; l < nest->kept + nest->reduced; l++)
+        if (!nest->in[operand][l])
+            return 0;
+    for (int k = 0; k < problem->output_count; k++)
+        written += problem->kept_total * mf_dtypes[problem->out_type[k]].size;
+    return written * FEW <= elements * item;
+}
+
+/* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none
+ * of more than 256. */
+int mf_gpu_most_threads(const struct mf_plan *plan, int wanted)
+{
+    return MF_GPU_LIMITS(plan->device->gpu)->dlpack == kDLOpenCL && wanted > 256 ? 256 : wanted;
 }
 
 /* Steps that a team reads before it computes: 128 bytes a thread. */

@@ -28,7 +28,11 @@ int mf_gpu_row_vector(const struct problem *problem);
  * (kernels/fold.cl); 1 where that does not go. bounds: where the operand's memory begins and ends, in elements from
  * position 0. */
 int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
-int mf_gpu_most_threads(const struct mf_plan *plan);
+/* Whether vectors of so many elements are read past what the caches hold of others. */
+int mf_gpu_reads_once(const struct problem *problem, int vector);
+/* The only operand inside the reducers, or -1. */
+int mf_gpu_only_operand(const struct problem *problem);
+int mf_gpu_most_threads(const struct mf_plan *plan, int wanted);
 int mf_gpu_steps_at_once(const struct problem *problem, int vector);
 /* KEEP and KEPT_CHUNK of kernels/fold.cl, where a thread reads so many vectors: that or 0. A block gets fewer threads,
  * a warp's at least, if they would not fit in shared memory. */

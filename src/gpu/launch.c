@@ -167,8 +167,10 @@ static void fill_shape(const struct problem *problem, const struct gpu_choice *c
 static void assemble(const struct problem *problem, const struct gpu_choice *choice, const struct gpu_plan *gpu,
                      int in_memory, int conditional, struct gpu_text *to)
 {
-    mf_text_add(to, "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n#define SHIFTED %d\n",
-                choice->threads, choice->vector, in_memory, choice->shifted);
+    mf_text_add(to,
+                "#define THREADS %d\n#define VECTOR %d\n#define SHAPE_IN_MEMORY %d\n#define SHIFTED %d\n"
+                "#define READS_ONCE %d\n",
+                choice->threads, choice->vector, in_memory, choice->shifted, choice->reads_once);
     if (choice->beside)
         mf_text_add(to, "#define LAUNCH_BOUNDS THREADS, %d\n", choice->beside);
     else

@@ -17,6 +17,7 @@ struct gpu_choice {
     int beside;                       /* blocks that a multiprocessor is to have room for, or 0 */
     int64_t shared;                   /* bytes of LAUNCH_SHARED memory */
     int shifted;                      /* rows begin anywhere: kernels/fold.cl */
+    int reads_once;                   /* mf_gpu_reads_once */
     int64_t blocks;
     int64_t own[GPU_OWN];    /* struct shape's p */
     int64_t workspace_bytes; /* 0: none */

@@ -260,6 +260,28 @@ static inline void copy_16(uint32_t to, const void *from)
 #define END_COPIES() asm volatile("cp.async.commit_group;" ::: "memory")
 #define AWAIT_COPIES(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
 #endif
+/* A vector that nobody reads again, as words of 16, 8 or 4 bytes: it leaves the caches before what others wrote. */
+template <int BYTES_OF_WORD> struct word_of {
+    typedef uint4 type;
+};
+template <> struct word_of<8> {
+    typedef uint2 type;
+};
+template <> struct word_of<4> {
+    typedef uint32_t type;
+};
+template <typename vector> static inline vector read_once(const vector *from)
+{
+    typedef typename word_of<sizeof(vector) < 16 ? sizeof(vector) : 16>::type word;
+    union {
+        vector v;
+        word words[sizeof(vector) / sizeof(word)];
+    } x;
+    for (int i = 0; i < (int)(sizeof(vector) / sizeof(word)); i++)
+        x.words[i] = __ldcs((const word *)from + i);
+    return x.v;
+}
+#define READ_ONCE(place) read_once(place)
 #define UNROLL _Pragma("unroll")
 /* A loop's bound, and the condition in it: unrolled loops need constant bounds, PoCL's barriers no conditions. */
 #define BOUND(bound, most) (most)

@@ -116,8 +116,9 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
     if (mf_gpu_two_phases(problem)) {
         vector = item < 4 ? 4 : item > 4 ? 2 : 1;
-        beside = item == 4 ? 64 : 128 / item;
+        beside = 128 / item;
         batch = item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
+        threads = item == 4 ? 128 : 256;
     } else if (widest > 1) {
         vector = words > 8 ? 1 : words > 3 ? 2 : 4;
         beside = mf_clamp(256 / item, 1, 64);
@@ -189,11 +190,21 @@ static struct columns_form pool_form(const struct problem *problem, int widest, 
 }
 
 /* One reducer with a state of several words that is faster with all lanes together than in turn: an index of f64,
- * moments of 16-bit floats (measured on an H200); or one of vector 0. */
-static struct columns_form form_of_one(const struct problem *problem, int widest)
+ * moments of 16-bit floats, and of f32 where columns are enough for wide blocks (measured on an H200); or one of vector
+ * 0. */
+static struct columns_form form_of_one(const struct problem *problem, int64_t tiles, int widest,
+                                       const struct gpu_limits *limits)
 {
+    enum { WIDE = 128 /* columns */ };
     const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
+    const int wide = problem->memory.reduced == 1 && !problem->memory.window_count &&
+                     2 * problem->kept_total * (tiles < 4 ? tiles : 4) >= (int64_t)3 * limits->multiprocessors * WIDE;
     struct columns_form form = {.vector = 0};
+    if (one && item <= 4 && item > 1 && widest >= 4 && wide && mf_emit_has_kind(problem, RED_MOMENTS)) {
+        form = make_form(problem, 4, 8, WIDE / 4);
+        form.batch = 4 / item;
+        return form;
+    }
     if (one && item == 8 && widest == 2 && mf_emit_has_kind(problem, RED_ARG)) {
         form = make_form(problem, 2, 2, 8);
         form.batch = 4;
@@ -231,7 +242,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
         form.batch = 2;
         return form;
     }
-    const struct columns_form all_lanes = form_of_one(problem, widest);
+    const struct columns_form all_lanes = form_of_one(problem, tiles, widest, limits);
     if (all_lanes.vector)
         return all_lanes;
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
@@ -309,7 +320,7 @@ static mf_status make(struct mf_plan *plan)
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
     int64_t wanted = 2 * (int64_t)limits->multiprocessors;
     struct columns_form form = columns_form(problem, tiles, limits);
-    fit_block(&form, mf_gpu_most_threads(plan));
+    fit_block(&form, mf_gpu_most_threads(plan, MOST_THREADS));
     struct gpu_kept keep = {0, 0};
     if (form.in_turn && form.batch < TILE / LANES)
         keep = keep_lane(plan, &form);
@@ -323,7 +334,8 @@ static mf_status make(struct mf_plan *plan)
                                 .fold = mf_text_fold_cl,
                                 .threads = block_threads(&form),
                                 .vector = form.vector,
-                                .vector_loop = problem->memory.kept - 1};
+                                .vector_loop = problem->memory.kept - 1,
+                                .reads_once = mf_gpu_reads_once(problem, form.vector)};
     if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_two_phases(problem))
         choice.beside = 2; /* a few registers more, and there is room for one */
     parts = (tiles + share - 1) / share;

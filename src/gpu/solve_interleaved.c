@@ -4,7 +4,7 @@
 #include "form.h"
 #include "texts.h"
 
-enum { MOST_COLUMNS = 16, MOST_WORDS = 32, SHARED_BYTES = 40 << 10 };
+enum { MOST_COLUMNS = 16, MOST_WORDS = 32, MOST_THREADS = 512, SHARED_BYTES = 40 << 10 };
 
 /* Elements that a thread reads together: 16 bytes, unless its lanes are then too many words. */
 static int vector_of(const struct problem *problem)
@@ -44,7 +44,8 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     return mf_gpu_any_order(plan) && lies_in_rows(problem) && !mf_gpu_two_phases(problem) &&
-           problem->reduced_total <= (int64_t)TILE * TILE * LANES && team_of(problem) <= mf_gpu_most_threads(plan) &&
+           problem->reduced_total <= (int64_t)TILE * TILE * LANES &&
+           team_of(problem) <= mf_gpu_most_threads(plan, MOST_THREADS) &&
            2 * LANES * problem->kept_total * mf_emit_state_bytes(problem) <= SHARED_BYTES;
 }
 
@@ -70,7 +71,7 @@ static int teams_of(const struct mf_plan *plan, int64_t tiles, int64_t blocks, i
     const int64_t all = (int64_t)room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
     const int64_t step_bytes = LANES * problem->kept_total * mf_emit_state_bytes(problem);
     const int of_lane = (int)(((tiles < TILE ? tiles : TILE) + LANES - 1) / LANES);
-    const int most = mf_gpu_most_threads(plan);
+    const int most = mf_gpu_most_threads(plan, MOST_THREADS);
     int teams = mf_clamp(all / blocks, most / 4, most) / team_of(problem);
     teams = mf_clamp(teams, 1, (int)(SHARED_BYTES / step_bytes) - 1);
     const int rounds = (of_lane + teams - 1) / teams;
@@ -93,6 +94,7 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = vector,
                                 .vector_loop = 0,
                                 .flat = 1,
+                                .reads_once = mf_gpu_widest_item(problem) == 1 && mf_gpu_reads_once(problem, vector),
                                 .blocks = blocks,
                                 .own = {tiles, blocks}};
     if (room == GPU_ROOM && inputs == 1 && words <= 16)

@@ -18,6 +18,32 @@ static int rows_of_steps(const struct problem *problem, int most, int inputs, in
     return problem->reduced_total % LANES || inputs > 1 || mf_gpu_two_phases(problem) ? 1 : rows < most ? rows : most;
 }
 
+/* Rows of many steps and a state of one number. Of 16 bits, and whole tiles of 8, a warp takes a row in vectors of 4,
+ * so that what it reads together lies side by side; of a whole tile it reads all, or half of f64, before it computes.
+ * Blocks are small: the last ones keep a multiprocessor busy for less time. (1 to 5 % on an H200.) room: threads of a
+ * multiprocessor. */
+struct long_rows {
+    int vector, batch, threads, room;
+};
+
+static struct long_rows long_rows(const struct problem *problem, int vector)
+{
+    enum { MANY = 7 * LANES };
+    const int item = mf_gpu_widest_item(problem), whole = problem->reduced_total == TILE;
+    const int one = mf_emit_state_words(problem) <= 2;
+    struct long_rows rows = {vector, 0, 256, whole && one && item <= 2 ? GPU_ROOM : 0};
+    if (vector < 4 || !one || problem->reduced_total <= MANY || mf_gpu_only_operand(problem) < 0 ||
+        problem->memory.reduced > 1 || problem->memory.window_count || mf_gpu_two_phases(problem))
+        return rows;
+    if (item == 2 || (item == 1 && whole))
+        rows.vector = 4;
+    if (whole)
+        return (struct long_rows){rows.vector, item == 8 ? 16 : 32, item == 1 ? 64 : 128, item == 1 ? GPU_ROOM : 512};
+    rows.threads = item == 2 ? 128 : 256;
+    rows.room = GPU_ROOM;
+    return rows;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -27,7 +53,8 @@ static mf_status make(struct mf_plan *plan)
         inputs += problem->map_uses[i];
     int64_t reduced = problem->reduced_total;
     int lanes = (int)mf_power_above(reduced < 1 ? 1 : reduced < LANES ? reduced : LANES);
-    int vector = mf_gpu_row_vector(problem), shifted = 0;
+    const struct long_rows is_long = long_rows(problem, mf_gpu_row_vector(problem));
+    int vector = is_long.vector, shifted = 0;
     const int steps = reduced ? (int)((reduced + LANES - 1) / LANES) : 1; /* an empty row is a short one */
     int64_t bounds[2] = {0, 0};
     if (vector == 1 && steps > 1) {
@@ -56,20 +83,21 @@ static mf_status make(struct mf_plan *plan)
     int batch = mf_gpu_steps_at_once(problem, vector);
     if (steps < batch) /* steps that no row has would be read all the same */
         batch = shifted ? (int)((reduced + vector - 1 + LANES - 1) / LANES) : (int)mf_power_above(steps);
-    int threads = 256;
+    batch = is_long.batch ? is_long.batch : batch;
+    int threads = is_long.threads;
     struct gpu_kept keep = {0, 0};
     if (!together)
         keep = mf_gpu_keep(plan, vector, (steps + batch - 1) / batch * batch * (vector > 1 ? 1 : 4), &threads);
     while (threads > 64 && problem->kept_total * width / rows < 4 * (int64_t)limits->multiprocessors * threads)
         threads /= 2; /* few rows: a part of them to every multiprocessor */
-    struct gpu_choice choice = {
-        .kernel = mf_text_rows_cl,
-        .fold = mf_text_fold_cl,
-        .threads = threads,
-        .vector = vector,
-        .shifted = shifted,
-        .beside = reduced == TILE && words <= 2 && mf_gpu_widest_item(problem) <= 2 ? GPU_ROOM / threads : 0,
-        .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
+    struct gpu_choice choice = {.kernel = mf_text_rows_cl,
+                                .fold = mf_text_fold_cl,
+                                .threads = threads,
+                                .vector = vector,
+                                .shifted = shifted,
+                                .beside = is_long.room / threads,
+                                .reads_once = mf_gpu_reads_once(problem, vector),
+                                .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t block_rows = (int64_t)threads / width * rows;
     choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;
     choice.own[6] = bounds[0];

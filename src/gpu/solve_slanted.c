@@ -7,19 +7,6 @@
 /* Bytes of a vector, of shared memory, and of the least row, or piece of one. */
 enum { VECTOR_BYTES = 16, MOST_ACCUMULATORS = 32, MOST_THREADS = 640, SHARED_BYTES = 40 << 10, SHORTEST_ROW = 64 };
 
-/* The only operand inside the reducers, or -1. */
-static int only_operand(const struct problem *problem)
-{
-    int used = -1;
-    for (int i = 0; i < problem->input_count; i++)
-        if (problem->map_uses[i]) {
-            if (used >= 0)
-                return -1;
-            used = i;
-        }
-    return used;
-}
-
 /* Bytes of what is joined in shared memory. */
 static int part_bytes(const struct problem *problem)
 {
@@ -41,7 +28,7 @@ static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    int operand = only_operand(problem), item = mf_gpu_widest_item(problem);
+    int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
     if (operand < 0 || !mf_gpu_any_order(plan) || !mf_gpu_is_columns(problem) || nest->window_count ||
         nest->reduced != 1 || mf_gpu_two_phases(problem))
         return 0;
@@ -90,7 +77,8 @@ static double worth_of(const struct problem *problem, const struct slanted_form 
 }
 
 /* The best form. A thread's lanes have one shift: they are lane_threads apart, which is a vector or several. */
-static struct slanted_form slanted_form(const struct problem *problem, int64_t tiles, const struct gpu_limits *limits)
+static struct slanted_form slanted_form(const struct problem *problem, int64_t tiles, int most,
+                                        const struct gpu_limits *limits)
 {
     int vector = vector_of(problem), item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     int64_t reduced = problem->reduced_total, row = problem->memory.size[problem->memory.kept - 1];
@@ -111,7 +99,7 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
     int64_t steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;
     form.batch = mf_clamp(form.batch, 1, (int)mf_power_above(steps));
     /* pieces as wide as threads allow, and narrower ones, to a cache line's half where that goes */
-    int64_t widest = (reduced <= LANES ? MOST_THREADS / 2 : MOST_THREADS) / form.lane_threads * vector - vector + 1;
+    int64_t widest = (reduced <= LANES ? most / 2 : most) / form.lane_threads * vector - vector + 1;
     for (int64_t columns = widest < row ? widest : row; columns > 0; columns = form.columns - 1) {
         form.pieces = (row + columns - 1) / columns;
         form.columns = (row + form.pieces - 1) / form.pieces;
@@ -145,9 +133,9 @@ static mf_status make(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
-    int operand = only_operand(problem);
+    int operand = mf_gpu_only_operand(problem);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
-    const struct slanted_form form = slanted_form(problem, tiles, limits);
+    const struct slanted_form form = slanted_form(problem, tiles, mf_gpu_most_threads(plan, MOST_THREADS), limits);
     int64_t column_blocks = problem->kept_total / nest->size[nest->kept - 1] * form.pieces;
     int64_t parts = tiles > 1 ? 32 * (int64_t)limits->multiprocessors / column_blocks : 1;
     parts = parts < 1 ? 1 : parts > tiles ? tiles : parts;

@@ -9,13 +9,41 @@ static int applicable(const struct mf_plan *plan)
     return plan->problem.reduced_total > TILE && mf_gpu_any_order(plan);
 }
 
-/* Blocks that share an output come in few waves, of which the last should not be long: they are small. (Measured on an
- * H200.) */
-static int block_threads(const struct problem *problem, int shared)
+/* How threads read an output's tiles: elements at once, steps before they compute; how many threads a block has at
+ * most, and a multiprocessor room for (0: whatever the compiler makes of it). */
+struct tiles_form {
+    int vector, batch, threads, room;
+};
+
+/* Whether the first reducer is a sum of values that have to be computed. */
+static int sums_values(const struct program *program)
 {
-    if (!shared || mf_gpu_widest_item(problem) > 4)
-        return 256;
-    return mf_emit_state_words(problem) > 1 ? 128 : 64;
+    return program->reducer_count && program->reducer[0].fold == FOLD_SUM &&
+           program->map.node[program->reducer[0].arg[0]].op != OP_OPERAND;
+}
+
+/* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
+ * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
+ * values are summed (1 to 6 % on an H200); of others few threads do. */
+static struct tiles_form own_form(const struct problem *problem, int64_t tiles, int vector, int shifted)
+{
+    enum { FEW_TILES = 4 };
+    const int item = mf_gpu_widest_item(problem), narrow = item == 2 && vector == 8;
+    const int half = narrow && (tiles > FEW_TILES || sums_values(&problem->program));
+    struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 256,
+                              mf_emit_lane_words(problem) > 2 ? 0 : GPU_ROOM};
+    if (mf_gpu_two_phases(problem))
+        form.room = item == 4 ? 1536 : item == 8 ? 768 : GPU_ROOM;
+    else if (vector < 4 || shifted || mf_gpu_only_operand(problem) < 0 || problem->memory.reduced > 1 ||
+             problem->memory.window_count)
+        return form;
+    else if (mf_emit_state_words(problem) > 2)
+        return narrow ? (struct tiles_form){4, 16, 64, GPU_ROOM} : form;
+    else if (item == 8)
+        return (struct tiles_form){vector, 8, 256, 512};
+    else if (item == 4 || narrow)
+        return (struct tiles_form){4, half ? 16 : 32, half ? 256 : 128, 512};
+    return form;
 }
 
 /* How many neighbouring outputs share a line of memory, where one's runs are shorter. (No outputs: no loops.) */
@@ -44,6 +72,25 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
                : 0;
 }
 
+/* Blocks that share an output come in few waves, of which the last should not be long: they are small, smallest where
+ * elements' places take divisions. lanes: lanes_as_blocks. (Measured on an H200.) */
+static struct tiles_form shared_form(const struct problem *problem, int64_t lanes, int vector)
+{
+    const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
+    const int bytes = mf_emit_bytes_operand(problem) >= 0, one = bytes || mf_emit_state_words(problem) == 1;
+    struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 128,
+                              several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM};
+    if (item > 4)
+        form.threads = 256;
+    else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes)))
+        form.threads = 64;
+    else if (bytes)
+        form.batch = 16;
+    if (item == 2 && several && form.batch > 4)
+        form.batch = 4;
+    return form;
+}
+
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler
  * would keep few in flight. parts: of an output. (Measured on an H200.) */
 static int wants_loads_together(const struct problem *problem, int64_t parts)
@@ -54,7 +101,7 @@ static int wants_loads_together(const struct problem *problem, int64_t parts)
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { FEW_BYTES = 8 << 10, MOST_FEW = 8 };
+    enum { FEW_BYTES = 8 << 10, MOST_FEW = 8, MOST_BLOCKS = 32 /* of a multiprocessor */ };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     struct gpu_choice choice = {.kernel = mf_text_tiles_cl,
@@ -66,10 +113,15 @@ static mf_status make(struct mf_plan *plan)
         choice.vector = mf_gpu_shifted_vector(problem, choice.own + 6);
         choice.shifted = choice.vector > 1;
     }
-    int batch = mf_gpu_steps_at_once(problem, choice.vector), team = LANES / (choice.vector > 1 ? choice.vector : 4);
     int64_t wanted = 16 * (int64_t)limits->multiprocessors,
             parts = wanted / (problem->kept_total ? problem->kept_total : 1);
-    choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, block_threads(problem, parts > 1));
+    const int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
+    const struct tiles_form form = parts > 1 ? shared_form(problem, lanes, choice.vector)
+                                             : own_form(problem, tiles, choice.vector, choice.shifted);
+    choice.vector = form.vector;
+    choice.reads_once = mf_gpu_reads_once(problem, form.vector);
+    const int team = LANES / (choice.vector > 1 ? choice.vector : 4);
+    choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, form.threads);
     struct gpu_kept keep =
         mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), &choice.threads);
     int teams = choice.threads / team;
@@ -78,7 +130,6 @@ static mf_status make(struct mf_plan *plan)
     int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
     if (share > TILE && parts > 1)
         share = TILE;
-    int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
     share = lanes ? TILE / LANES : share;
     parts = lanes ? lanes : (tiles + share - 1) / share;
     choice.blocks = problem->kept_total * parts;
@@ -97,12 +148,11 @@ static mf_status make(struct mf_plan *plan)
         choice.threads = mf_clamp(few * beside * team, GPU_WARP, 256);
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
-    if (mf_emit_lane_words(problem) <= 2 && !mf_gpu_two_phases(problem))
-        choice.beside = GPU_ROOM / choice.threads;
+    choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
     mf_text_add(&choice.macros,
                 "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
                 "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n",
-                batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
+                form.batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
                 choice.vector > 1 && wants_loads_together(problem, parts));
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);

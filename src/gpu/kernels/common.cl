@@ -1,5 +1,12 @@
 /* What all kernels share: places of elements in the tensors. The text before this one (emit.c) has the program: struct
  * raw, struct element, struct state and their functions, and the counts INPUTS, OUTPUTS, KEPT, REDUCED, LOOPS, WINDOWS. */
+/* READS_ONCE: mf_gpu_reads_once. */
+#if READS_ONCE && defined(READ_ONCE)
+#define READ_VECTOR(place) READ_ONCE(place)
+#else
+#define READ_VECTOR(place) (*(place))
+#endif
+
 /* Where an element lies in every operand inside the reducers, and its number in the order as written. */
 struct place {
 #define X(s) int64_t i##s;
@@ -204,7 +211,7 @@ static inline struct raws fetch_vector(struct tensors t, shape_ptr S, struct pla
     struct raws r = no_elements();
 #define X(s)                                                                                                          \
     if (vectors && in_stride(S, s, loop) == 1) {                                                                      \
-        const struct words v = *(GLOBAL const struct words *)(t.in##s + p.i##s);                                      \
+        const struct words v = READ_VECTOR((GLOBAL const struct words *)(t.in##s + p.i##s));                          \
         UNROLL for (int i = 0; i < WORDS; i++) r.words[i] = v.v[i];                                                   \
     } else                                                                                                            \
         UNROLL for (int i = 0; i < VECTOR; i++) r.words[i / 4] |=                                                     \
@@ -258,7 +265,7 @@ static inline struct raws fetch_vector(struct tensors t, shape_ptr S, struct pla
 #if VECTOR > 1
 #define X(s)                                                                                          \
     if (vectors && in_stride(S, s, loop) == 1) {                                                      \
-        const struct in##s##_vector v = *(GLOBAL const struct in##s##_vector *)(t.in##s + p.i##s);    \
+        const struct in##s##_vector v = READ_VECTOR((GLOBAL const struct in##s##_vector *)(t.in##s + p.i##s)); \
         UNROLL for (int i = 0; i < VECTOR; i++) r.x##s[i] = v.v[i];                                   \
     } else                                                                                            \
         UNROLL for (int i = 0; i < VECTOR; i++) r.x##s[i] = t.in##s[p.i##s + i * in_stride(S, s, loop)];
