@@ -69,16 +69,17 @@ static int in_any_order(const struct problem *problem)
     return 1;
 }
 
-/* Most elements of a strip: as many as give long rows; of short integers, which are added up in a wider type, as many as
- * their kernels read as one stream. */
+/* Most elements of a strip: as many as give long rows; where chains widen elements of one or two bytes, as many as their
+ * kernels read as one stream (fold_chain.inc). Integers widen for sums, floats for the others: their sums are joined. */
 static int64_t strip_elements(const struct problem *problem)
 {
     enum { ONE_STREAM = 4096 };
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         const struct node *node = &problem->program.map.node[reducer->arg[0]];
-        if (node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].size <= 2 && reducer->fold == FOLD_SUM &&
-            !mf_cls_is_float(reducer->cls))
+        const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+        if (reducer->kind == RED_FOLD && node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].size <= 2 &&
+            adds != mf_cls_is_float(reducer->cls))
             return ONE_STREAM;
     }
     return STRIP_ELEMENTS;
@@ -344,8 +345,9 @@ static int shares_runs(const struct mf_plan *plan)
     for (int r = 0; r < plan->problem.program.reducer_count; r++) {
         const struct reducer *reducer = &plan->problem.program.reducer[r];
         int input = plan->problem.program.map.node[reducer->arg[0]].index;
-        shares = shares && reducer->kind == RED_FOLD && data->straight[r] && data->from[r] < 0 &&
-                 reducer->fold != FOLD_ANY && nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
+        shares = shares && reducer->kind == RED_FOLD && data->straight[r] &&
+                 (data->from[r] < 0 || mf_cls_is_float(reducer->cls)) && reducer->fold != FOLD_ANY &&
+                 nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
     }
     return shares;
 }

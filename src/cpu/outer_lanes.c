@@ -355,6 +355,10 @@ static void shared_runs(struct columns *c, int64_t n)
         chain_fn *chain = c->kernels->fold[reducer->fold][reducer->cls].chain;
         const char *x = c->base[problem->program.map.node[reducer->arg[0]].index];
         char *y = c->buffer[r][0][0];
+        if (c->outer->from[r] >= 0) { /* once, although every element is in n runs */
+            c->kernels->load[c->outer->from[r]](c->buffer[r][1][0], x, c->width + n - 1);
+            x = c->buffer[r][1][0];
+        }
         runs_fn *runs = c->kernels->fold[reducer->fold][reducer->cls].runs;
         if (runs && n > 1) {
             runs(c->answer ? c->answer : y, x, c->width, n, c->outer->answers);
