@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WIDTH_BYTES = 65536, STATES_BYTES = 131072, STRIP_ELEMENTS = 16384, SPLIT_TILES = 4, MIN_WIDTH = 16 };
+enum { STATES_BYTES = 131072, SPLIT_TILES = 4 };
 /* What is worth the threads' start, and the least width that each is given of it; a thread's shares of few columns
  * whose folds have no order. */
 enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16, SHARES = 8 };
@@ -19,157 +19,6 @@ enum { ANSWER_BYTES = 2 << 20 }; /* least outputs that runs store themselves, pa
 static const struct nest *nest_of(const struct mf_plan *plan)
 {
     return &plan->problem.memory;
-}
-
-/* Whether reducer r's kernels read its argument's rows from memory: an operand with neighbouring columns. */
-static int reads_memory(const struct mf_plan *plan, const struct reducer *reducer)
-{
-    const struct problem *problem = &plan->problem;
-    const struct nest *nest = nest_of(plan);
-    const struct node *node = &problem->program.map.node[reducer->arg[0]];
-    if (node->op != OP_OPERAND || nest->kept < 1)
-        return 0;
-    enum dtype type = problem->in_type[node->index];
-    const struct kernels *k = plan->device->kernels;
-    return mf_is_class_type(type) ||
-           (reducer->kind == RED_FOLD && (type != DT_bool || reducer->fold == FOLD_ANY) &&
-            k->fold_from[reducer->fold][type].chain) ||
-           (reducer->kind == RED_MOMENTS && k->moments_chain_from[type]) ||
-           (reducer->kind == RED_LSE && k->lse_chain_from[type]) ||
-           (reducer->kind == RED_ARG && k->arg_chain_from[reducer->fold == FOLD_MAX][type]);
-}
-
-/* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no
- * arg. */
-static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t element, int only_folds)
-{
-    const struct problem *problem = &plan->problem;
-    const struct nest *nest = nest_of(plan);
-    int last = nest->kept + nest->reduced - 1;
-    for (int r = 0; r < problem->program.reducer_count; r++) {
-        const struct reducer *reducer = &problem->program.reducer[r];
-        int input = problem->program.map.node[reducer->arg[0]].index;
-        if (!reads_memory(plan, reducer) || reducer->kind == RED_ARG || (only_folds && reducer->kind != RED_FOLD))
-            return 0;
-        if (nest->in[input][nest->kept - 1] != column || nest->in[input][last] != element)
-            return 0;
-    }
-    return 1;
-}
-
-/* Whether all reducers are folds whose order does not matter. */
-static int in_any_order(const struct problem *problem)
-{
-    for (int r = 0; r < problem->program.reducer_count; r++) {
-        const struct reducer *reducer = &problem->program.reducer[r];
-        int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-        if (reducer->kind != RED_FOLD || (ordered && mf_cls_is_float(reducer->cls)))
-            return 0;
-    }
-    return 1;
-}
-
-/* Most elements of a strip: as many as give long rows; where chains widen elements of one or two bytes, as many as their
- * kernels read as one stream (fold_chain.inc). Integers widen for sums, floats for the others: their sums are joined. */
-static int64_t strip_elements(const struct problem *problem)
-{
-    enum { ONE_STREAM = 4096 };
-    for (int r = 0; r < problem->program.reducer_count; r++) {
-        const struct reducer *reducer = &problem->program.reducer[r];
-        const struct node *node = &problem->program.map.node[reducer->arg[0]];
-        const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-        if (reducer->kind == RED_FOLD && node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].size <= 2 &&
-            adds != mf_cls_is_float(reducer->cls))
-            return ONE_STREAM;
-    }
-    return STRIP_ELEMENTS;
-}
-
-/* The largest power of two that divides n (or, of ragged ends, any) and keeps P x columns elements in a strip; at most
- * the lanes, where there are lanes. */
-static int64_t strip_length(const struct problem *problem, int64_t n, int64_t columns, int ragged)
-{
-    const int64_t elements = strip_elements(problem);
-    int64_t p = 1, most = in_any_order(problem) && !ragged ? elements : LANES;
-    while (p < most && (ragged || n % (2 * p) == 0) && 2 * p * columns <= elements)
-        p *= 2;
-    return p;
-}
-
-/* Whether the last strip may end before its last row: where there are tiles enough that it does not matter how long
- * the last one takes (outer_lanes.c). */
-static int takes_ragged_strips(const struct nest *nest, int64_t n, int64_t columns)
-{
-    enum { MANY_TILES = 16, FEW_COLUMNS = 64 };
-    return nest->reduced == 1 && n % LANES != 0 && n >= MANY_TILES * TILE && columns <= FEW_COLUMNS;
-}
-
-/* How many runs of STRIP_COLUMNS of all columns, a power of two, lie together and make one strip. */
-static int64_t runs_in_strip(const struct mf_plan *plan, int64_t run, int64_t columns)
-{
-    const struct problem *problem = &plan->problem;
-    const struct nest *nest = nest_of(plan);
-    const int loop = nest->kept + nest->reduced - 2;
-    int64_t runs = 1;
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        if (nest->in[problem->program.map.node[problem->program.reducer[r].arg[0]].index][loop] != columns * run)
-            return 1;
-    while (2 * runs * run <= LANES && 2 * runs * run * columns <= STRIP_ELEMENTS && nest->size[loop] % (2 * runs) == 0)
-        runs *= 2;
-    return runs;
-}
-
-/* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as
- * one, a power of two. */
-static int64_t blocks_beside(const struct mf_plan *plan, const struct outer_plan *data)
-{
-    const struct problem *problem = &plan->problem;
-    const struct nest *nest = nest_of(plan);
-    const int loop = nest->kept - 2;
-    const int64_t elements = data->strip * nest->size[nest->kept - 1];
-    if (data->strip == 1 || data->layout != STRIP_ROWS || loop < 0 ||
-        data->strip != nest->size[nest->kept + nest->reduced - 1])
-        return 1;
-    int64_t item = 1, beside = 1;
-    for (int r = 0; r < problem->program.reducer_count; r++) {
-        const int input = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
-        if (nest->in[input][loop] != elements)
-            return 1;
-        item = mf_dtypes[problem->in_type[input]].size > item ? mf_dtypes[problem->in_type[input]].size : item;
-    }
-    const int64_t outputs = problem->kept_total / nest->size[nest->kept - 1];
-    while (2 * beside * elements * item <= WIDTH_BYTES && nest->size[loop] % (2 * beside) == 0 &&
-           outputs / (2 * beside) >= 4 * plan->threads)
-        beside *= 2;
-    return beside;
-}
-
-/* Rows that are few and long: the kernels take eight of them together, and combine each element once. */
-static int takes_rows_together(const struct problem *problem, int64_t columns)
-{
-    enum { LONG = 256 };
-    const int64_t n = problem->reduced_total;
-    return problem->program.reducer_count == 1 && problem->program.reducer[0].kind == RED_FOLD && n <= LANES &&
-           (n & (n - 1)) == 0 && columns >= LONG;
-}
-
-/* Chooses strip and layout; 0 where rows would be too short to be worth it. */
-static int choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout)
-{
-    const struct nest *nest = nest_of(plan);
-    int64_t columns = nest->size[nest->kept - 1], run = nest->size[nest->kept + nest->reduced - 1];
-    *strip = 1;
-    *layout = STRIP_ROWS;
-    if (all_have_strides(plan, run, 1, 1) && nest->reduced > 1 && run <= LANES && (run & (run - 1)) == 0) {
-        *strip = run * runs_in_strip(plan, run, columns);
-        *inside = run;
-        *layout = STRIP_COLUMNS;
-        return 1;
-    }
-    if (columns < WIDTH_BYTES / 8 && !takes_rows_together(&plan->problem, columns) &&
-        all_have_strides(plan, 1, columns, 0))
-        *strip = strip_length(&plan->problem, run, columns, takes_ragged_strips(nest, run, columns));
-    return *strip * columns >= MIN_WIDTH;
 }
 
 /* No operand inside a reducer has a reduced loop with a smaller stride than its columns have. */
@@ -210,7 +59,7 @@ static int applicable(const struct mf_plan *plan)
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_USER)
             return 0;
-    return same_element_order(problem) && choose_strip(plan, &strip, &inside, &layout) &&
+    return same_element_order(problem) && mf_outer_choose_strip(plan, &strip, &inside, &layout) &&
            (layout == STRIP_COLUMNS || columns_are_fastest(plan));
 }
 
@@ -236,7 +85,7 @@ static void plan_arguments(struct mf_plan *plan)
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         const struct node *node = &problem->program.map.node[reducer->arg[0]];
-        data->straight[r] = reads_memory(plan, reducer) &&
+        data->straight[r] = mf_outer_reads_memory(plan, reducer) &&
                             (data->layout == STRIP_COLUMNS || nest->in[node->index][nest->kept - 1] == 1);
         data->from[r] = data->straight[r] && !mf_is_class_type(problem->in_type[node->index])
                             ? (int)problem->in_type[node->index]
@@ -322,7 +171,7 @@ static void plan_lanes(struct mf_plan *plan)
     const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
     int same = data->lane_count > 0;
     data->pairs = data->strip == 1;
-    data->any_order = in_any_order(&plan->problem);
+    data->any_order = mf_outer_in_any_order(&plan->problem);
     for (int q = 0; q < data->lane_count; q++) {
         const struct reducer *reducer = &reducers[data->lane[q]];
         same = same && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
@@ -373,8 +222,8 @@ static mf_status make(struct mf_plan *plan)
         return MF_ERROR_MEMORY;
     data->elements = problem->reduced_total;
     data->tiles = (data->elements + TILE - 1) / TILE;
-    choose_strip(plan, &data->strip, &data->inside, &data->layout);
-    data->beside = blocks_beside(plan, data);
+    mf_outer_choose_strip(plan, &data->strip, &data->inside, &data->layout);
+    data->beside = mf_outer_blocks_beside(plan, data);
     plan_arguments(plan);
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;

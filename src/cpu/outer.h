@@ -8,6 +8,9 @@
  * of joined_tree. */
 enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 32 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
 
+/* WIDTH_BYTES: of a row of a block. */
+enum { WIDTH_BYTES = 65536, STRIP_ELEMENTS = 16384 };
+
 /* How a strip lies in memory: P consecutive elements of each of W columns; or I of each, then the next I, P in all. */
 enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [P/I][W][I] */ };
 
@@ -56,6 +59,16 @@ struct columns {
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */
     char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
 };
+
+/* outer_strip.c. Whether reducer's kernels read its argument's rows from memory; whether all reducers are folds whose
+ * order does not matter. */
+int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
+int mf_outer_in_any_order(const struct problem *problem);
+/* Chooses strip and layout; 0 where rows would be too short to be worth it. */
+int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout);
+/* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as
+ * one, a power of two. */
+int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_plan *data);
 
 /* outer_lanes.c: folds elements e ... e+n-1 (n <= 4096) of every column; the states are in buffer[r][0] afterwards. */
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n);
