@@ -173,7 +173,9 @@ static void plan_beside(struct mf_plan *plan)
     if (run % TILE || run == data->elements || nest->in[operand][nest->kept - 1] != run)
         return;
     data->run_tiles = run / TILE;
-    data->beside = TILES_AT_ONCE / data->run_tiles < share ? TILES_AT_ONCE / data->run_tiles : share;
+    const int item = mf_dtypes[problem->in_type[operand]].size;
+    const int64_t most = (item < 4 ? MOST_TILES / item : TILES_AT_ONCE) / data->run_tiles;
+    data->beside = most < share ? most : share;
     data->beside = data->beside < FEWEST ? 0 : data->beside;
 }
 

@@ -74,8 +74,8 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i);
 /* Folds `tiles` tile states, the last of `last` elements, into results at index i. */
 void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i);
 
-/* Tiles that are folded at once. */
-enum { TILES_AT_ONCE = 16 };
+/* Tiles that are folded at once; runs that are read beside each other are as many tiles of 4 bytes, or more of less. */
+enum { TILES_AT_ONCE = 16, MOST_TILES = 4 * TILES_AT_ONCE };
 
 /* Bytes of one tile's state. */
 size_t mf_inner_state_size(const struct reducer *reducer);

@@ -280,6 +280,15 @@ void mf_inner_answers(struct worker *w, int64_t o, int64_t n)
         answers_by_piece(w, to, x, n, from, item);
 }
 
+/* Of 4 or 8 bytes, without a call: a tile of bytes is read in the time of a few. */
+static void copy_value(void *to, const void *from, size_t size)
+{
+    if (size == 4)
+        memcpy(to, from, 4);
+    else
+        memcpy(to, from, 8);
+}
+
 /* Reducer r's results for the n elements from e on as tile t's state. */
 static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, const void *first, const void *second)
 {
@@ -287,17 +296,17 @@ static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t,
     size_t size = mf_inner_state_size(reducer), value = mf_cls_size(reducer->cls);
     char *to = w->states.of[r] + (size_t)t * size;
     if (reducer->kind == RED_FOLD) {
-        memcpy(to, first, value);
+        copy_value(to, first, value);
         return;
     }
     struct state state;
     memset(&state, 0, sizeof state);
-    memcpy(&state.v[0], first, value);
+    copy_value(&state.v[0], first, value);
     state.n = n;
     if (reducer->kind == RED_ARG)
         state.n = *(const int64_t *)second + e;
     else
-        memcpy(&state.v[1], second, value);
+        copy_value(&state.v[1], second, value);
     memcpy(to, &state, sizeof state);
 }
 
@@ -333,13 +342,13 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
     }
 }
 
-/* Whole tiles, TILES_AT_ONCE at most, of all reducers of a summary or of the only one. Tile k is tile t + k % run of
+/* Whole tiles, MOST_TILES at most, of all reducers of a summary or of the only one. Tile k is tile t + k % run of
  * the output `first` + k / run in the group. */
 static void fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t t, int64_t run,
                        int64_t first)
 {
     const struct program *program = &w->plan->problem.program;
-    union value results[MAX_REDUCERS][2][TILES_AT_ONCE];
+    union value results[MAX_REDUCERS][2][MOST_TILES];
     if (w->inner->summary) {
         struct summary out = {NULL, NULL, NULL, NULL, NULL};
         for (int r = 0; r < program->reducer_count; r++)
@@ -352,24 +361,32 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
     for (int r = 0; r < program->reducer_count; r++) {
         const size_t size = mf_cls_size(program->reducer[r].cls);
         const size_t second = program->reducer[r].kind == RED_ARG ? 8 : size;
-        for (int64_t k = 0; k < tiles; k++) {
-            const int64_t tile = t + k % run;
-            keep_state(w, r, TILE, tile * TILE, (first + k / run) * w->inner->tiles + tile,
+        for (int64_t k = 0, tile = t, output = first; k < tiles; k++) {
+            keep_state(w, r, TILE, tile * TILE, output * w->inner->tiles + tile,
                        (char *)results[r][0] + (size_t)k * size, (char *)results[r][1] + (size_t)k * second);
+            if (++tile == t + run) {
+                tile = t;
+                output++;
+            }
         }
     }
 }
 
 void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
 {
+    enum { START_BYTES = 4096 }; /* of the next run, to which no prefetcher jumps; asked for a run earlier */
     const struct inner_plan *data = w->inner;
     int operand, from = memory_type(w, 0, &operand);
     const struct walk *walk = &data->pass[0].block.walk[operand];
     const int item = mf_dtypes[w->plan->problem.in_type[operand]].size;
+    uintptr_t next = (uintptr_t)w->pointers->in[operand] + (uintptr_t)(mf_walk_offset(walk, o * data->elements) * item);
     for (int64_t t = 0; t < data->tiles; t += data->run_tiles) {
-        const int64_t at = mf_walk_offset(walk, o * data->elements + t * TILE);
-        const struct source source = {(const char *)((uintptr_t)w->pointers->in[operand] + (uintptr_t)(at * item)),
-                                      TILE, item};
+        const struct source source = {(const char *)next, TILE, item};
+        if (t + data->run_tiles < data->tiles)
+            next = (uintptr_t)w->pointers->in[operand] +
+                   (uintptr_t)(mf_walk_offset(walk, o * data->elements + (t + data->run_tiles) * TILE) * item);
+        for (uintptr_t j = 0; j < START_BYTES; j += 64)
+            __builtin_prefetch((const void *)(next + j), 0, 2);
         fold_tiles(w, &source, from, outputs * data->run_tiles, t, data->run_tiles, i);
     }
 }

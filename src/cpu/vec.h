@@ -121,14 +121,12 @@ static inline struct place place_after(int64_t bytes, int64_t n, int64_t gap, in
     return (struct place){bytes + rows * gap, bytes + (rows + 1) * gap, n - later % n};
 }
 
-/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. much: there is
- * much work for each byte, and everything is asked for earlier. */
-static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size, int much)
+/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. Always early: a
+ * kernel of rows asks between its loads, not for many lines at once, and for the nearest cache only if asks_early. */
+static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 {
     const int64_t gap = (pitch - n) * size;
-    const int early = asks_early || much;
-    return (struct ahead){place_after(early ? EARLY_AHEAD_BYTES : AHEAD_BYTES, n, gap, size),
-                          place_after(early ? EARLY_SOON_BYTES : SOON_BYTES, n, gap, size)};
+    return (struct ahead){place_after(EARLY_AHEAD_BYTES, n, gap, size), place_after(EARLY_SOON_BYTES, n, gap, size)};
 }
 
 /* The same for n elements that lie together, and others a gap of bytes after them. */
@@ -176,11 +174,12 @@ MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *nex
     ahead_soon(p, bytes, next, i);
 }
 
-/* The same at the beginning of a row. */
+/* The same at the beginning of a row, into the nearest cache only where that helps. */
 MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *next)
 {
     ahead(p, next->far.near, bytes);
-    fetch_soon(p, next->soon.near, bytes);
+    if (asks_early)
+        fetch_soon(p, next->soon.near, bytes);
 }
 
 #define NAME i8
