@@ -108,21 +108,34 @@ static void plan_arguments(struct mf_plan *plan)
     }
 }
 
+/* Bytes of a state's first or second part; a fold's state has one part, an argument's second one is its index. */
+static size_t part_size(const struct reducer *reducer, int part)
+{
+    if (part == 0)
+        return mf_cls_size(reducer->cls);
+    return reducer->kind == RED_FOLD ? 0 : reducer->kind == RED_ARG ? 8 : mf_cls_size(reducer->cls);
+}
+
+static size_t state_size(const struct reducer *reducer)
+{
+    return part_size(reducer, 0) + part_size(reducer, 1);
+}
+
 /* Columns of a block: a few kilobytes of each row and of states, all blocks of about the same width. */
 static void plan_width(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
     const struct nest *nest = nest_of(plan);
     const struct problem *problem = &plan->problem;
-    int64_t value = 2, item = 8;
+    int64_t value = 0, item = 8;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        int64_t state = (int64_t)mf_cls_size(reducer->cls), size = state;
+        int64_t state = (int64_t)state_size(reducer), size = (int64_t)mf_cls_size(reducer->cls);
         if (data->straight[r])
             size = mf_dtypes[problem->in_type[problem->program.map.node[reducer->arg[0]].index]].size;
         if (data->from[r] >= 0 && !mf_cls_is_float(reducer->cls))
             state = 2 * size; /* integer kernels keep their states short while they go down the rows */
-        value = state > value ? state : value;
+        value += state;
         item = size < item ? size : item;
     }
     data->columns = nest->size[nest->kept - 1] * data->beside;
@@ -147,18 +160,34 @@ static size_t round64(size_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
+/* Levels of states below which n of them are folded as a tree. */
+static int levels_of(int64_t n)
+{
+    int levels = 0;
+    while (n > (int64_t)1 << levels && levels < LEVELS - 2)
+        levels++;
+    return levels;
+}
+
 static void plan_memory(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
     const struct problem *problem = &plan->problem;
-    data->buffer_bytes = round64((size_t)(data->width * data->strip + (data->runs ? LANES : 0)) * 8);
+    const size_t columns = (size_t)(data->width * data->strip + (data->runs ? LANES : 0));
+    const int lanes = data->any_order ? 0 : levels_of(data->elements), tiles = levels_of(data->tiles);
+    data->levels = 2 + (lanes > tiles ? lanes : tiles);
     data->rows_bytes = round64((size_t)data->width * 8);
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->width < BLOCK ? data->width : BLOCK);
-    size_t reducers = (size_t)problem->program.reducer_count;
-    if (data->tiles > 1)
-        data->states_bytes = reducers * 2 * round64((size_t)(data->tiles * data->width) * 8);
-    data->worker_bytes = reducers * 2 * LEVELS * data->buffer_bytes + data->finish_bytes +
-                         (data->gathers ? 2 * PIECE_BYTES : 0) +
+    size_t buffers = 0;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        for (int p = 0; p < 2; p++) {
+            const size_t size = part_size(&problem->program.reducer[r], p);
+            data->part_bytes[r][p] = round64(columns * size);
+            data->tiles_bytes[r][p] = data->tiles > 1 ? round64((size_t)(data->tiles * data->width) * size) : 0;
+            buffers += data->part_bytes[r][p] * (size_t)data->levels;
+            data->states_bytes += data->tiles_bytes[r][p];
+        }
+    data->worker_bytes = buffers + data->finish_bytes + (data->gathers ? 2 * PIECE_BYTES : 0) +
                          (data->root_count ? mf_block_memory(&data->block, data->width) : 0) +
                          (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
     if (!data->split)
@@ -298,9 +327,11 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     c->answer =
         data->answers ? job->pointers->out[0] + (mf_walk_offset(&data->answer, kept) + first) * (int64_t)item : NULL;
     for (int r = 0; r < problem->program.reducer_count; r++) {
-        for (int l = 0; l < LEVELS; l++)
-            for (int p = 0; p < 2; p++, memory += data->buffer_bytes)
-                c->buffer[r][l][p] = memory;
+        for (int l = 0; l < data->levels; l++)
+            for (int p = 0; p < 2; p++) {
+                c->buffer[r][l][p] = data->part_bytes[r][p] ? memory : c->buffer[r][l][0];
+                memory += data->part_bytes[r][p];
+            }
     }
     if (data->gathers) {
         c->piece = memory;
@@ -316,10 +347,11 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
 
 static void lay_out_states(const struct outer_plan *data, int reducers, char *memory, char *states[MAX_REDUCERS][2])
 {
-    size_t bytes = data->states_bytes / (size_t)(2 * reducers);
     for (int r = 0; r < reducers; r++)
-        for (int p = 0; p < 2; p++, memory += bytes)
-            states[r][p] = memory;
+        for (int p = 0; p < 2; p++) {
+            states[r][p] = data->tiles_bytes[r][p] ? memory : states[r][0];
+            memory += data->tiles_bytes[r][p];
+        }
 }
 
 /* Copies the states of the tile just folded to row t. */

@@ -39,9 +39,11 @@ struct outer_plan {
     int64_t strip;                      /* P, a power of two up to 128 */
     int64_t inside;                     /* I, of STRIP_COLUMNS */
     enum strip layout;
-    int split;           /* few outputs: tiles are the tasks */
-    int64_t split_tiles; /* so many of them at a time */
-    size_t buffer_bytes, rows_bytes, worker_bytes, states_bytes, finish_bytes;
+    int split;                                                        /* few outputs: tiles are the tasks */
+    int64_t split_tiles;                                              /* so many of them at a time */
+    int levels;                                                       /* of partial states */
+    size_t part_bytes[MAX_REDUCERS][2], tiles_bytes[MAX_REDUCERS][2]; /* a level's; all tiles' */
+    size_t rows_bytes, worker_bytes, states_bytes, finish_bytes;
 };
 
 /* One worker on one block of columns. */
