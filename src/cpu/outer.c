@@ -11,9 +11,8 @@
 #include <stdlib.h>
 
 enum { STATES_BYTES = 131072, SPLIT_TILES = 4 };
-/* What is worth the threads' start, and the least width that each is given of it; a thread's shares of few columns
- * whose folds have no order. */
-enum { SHARED_ELEMENTS = 1 << 17, SHARED_WIDTH = 256, RUNS_BLOCKS = 16, SHARES = 8 };
+/* What is worth the threads' start; a thread's shares of few columns whose folds have no order. */
+enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, SHARES = 8 };
 enum { ANSWER_BYTES = 2 << 20 }; /* least outputs that runs store themselves, past the cache */
 
 static const struct nest *nest_of(const struct mf_plan *plan)

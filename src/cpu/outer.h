@@ -8,8 +8,8 @@
  * of joined_tree. */
 enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 32 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
 
-/* WIDTH_BYTES: of a row of a block. */
-enum { WIDTH_BYTES = 65536, STRIP_ELEMENTS = 16384 };
+/* WIDTH_BYTES: of a row of a block. SHARED_WIDTH: the least columns that a thread is given of one. */
+enum { WIDTH_BYTES = 65536, STRIP_ELEMENTS = 16384, SHARED_WIDTH = 256 };
 
 /* How a strip lies in memory: P consecutive elements of each of W columns; or I of each, then the next I, P in all. */
 enum strip { STRIP_ROWS /* [P][W] */, STRIP_COLUMNS /* [P/I][W][I] */ };

@@ -143,6 +143,15 @@ static int takes_rows_together(const struct problem *problem, int64_t columns)
            (n & (n - 1)) == 0 && columns >= LONG;
 }
 
+/* Whether threads would have nothing to do but to share the columns, which strips keep together. */
+static int shares_columns(const struct mf_plan *plan, int64_t columns)
+{
+    const struct problem *problem = &plan->problem;
+    return problem->kept_total / columns < plan->threads &&
+           problem->reduced_total < 2 * plan->threads * (int64_t)TILE &&
+           columns >= plan->threads * (int64_t)SHARED_WIDTH;
+}
+
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
 int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout)
 {
@@ -156,7 +165,7 @@ int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *i
         *layout = STRIP_COLUMNS;
         return 1;
     }
-    if (columns < WIDTH_BYTES / 8 && !takes_rows_together(&plan->problem, columns) &&
+    if (columns < WIDTH_BYTES / 8 && !takes_rows_together(&plan->problem, columns) && !shares_columns(plan, columns) &&
         all_have_strides(plan, 1, columns, 0))
         *strip = strip_length(&plan->problem, run, columns, takes_ragged_strips(nest, run, columns));
     return *strip * columns >= MIN_WIDTH;
