@@ -138,7 +138,8 @@ static void plan_width(struct mf_plan *plan)
         item = size < item ? size : item;
     }
     data->columns = nest->size[nest->kept - 1] * data->beside;
-    int64_t most = WIDTH_BYTES / item < STATES_BYTES / value ? WIDTH_BYTES / item : STATES_BYTES / value;
+    const int64_t states = STATES_BYTES / (value > 0 ? value : 1);
+    int64_t most = WIDTH_BYTES / item < states ? WIDTH_BYTES / item : states;
     if (data->strip > 1)
         most = data->beside > 1 ? data->columns : STRIP_ELEMENTS / data->strip;
     if (data->root_count && most > BLOCK)
