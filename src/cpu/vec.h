@@ -88,17 +88,6 @@ MF_INLINE void fetch_soon(const void *p, int64_t distance, int64_t bytes)
     }
 }
 
-/* ahead() along a row of n bytes that is read at i: near its end, the beginning of the one that is read next (or
- * null). Rows are far from each other, and no prefetcher of the processor follows from one to the other. */
-MF_INLINE void ahead_in_row(const void *row, const void *next, int64_t i, int64_t n, int64_t bytes)
-{
-    const int64_t distance = n < AHEAD_BYTES ? n : AHEAD_BYTES;
-    if (i + distance < n)
-        ahead(row, i + distance, bytes);
-    else if (next)
-        ahead(next, i + distance - n, bytes);
-}
-
 /* `bytes` of data after element i of a row is a place i < edge ? near : far bytes away. */
 struct place {
     int64_t near, far, edge;
@@ -143,8 +132,8 @@ static inline struct ahead ahead_in_stream(void)
     return (struct ahead){{EARLY_AHEAD_BYTES, EARLY_AHEAD_BYTES, 0}, {EARLY_SOON_BYTES, EARLY_SOON_BYTES, 0}};
 }
 
-/* Fetches what is read after `bytes` bytes at p, which belong to element i of a row, into the second cache; and into
- * the nearest one. */
+/* Fetches what is read after `bytes` bytes at p, which belong to element i of a row, into the second cache; ahead_soon,
+ * into the nearest one. */
 MF_INLINE void ahead_far(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
 {
     ahead(p, i < next->far.edge ? next->far.near : next->far.far, bytes);
@@ -166,12 +155,6 @@ MF_INLINE void ahead_line(const char *far, int64_t at)
 MF_INLINE void ahead_soon(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
 {
     fetch_soon(p, i < next->soon.edge ? next->soon.near : next->soon.far, bytes);
-}
-
-MF_INLINE void ahead_twice(const void *p, int64_t bytes, const struct ahead *next, int64_t i)
-{
-    ahead_far(p, bytes, next, i);
-    ahead_soon(p, bytes, next, i);
 }
 
 /* The same at the beginning of a row, into the nearest cache only where that helps. */
