@@ -63,8 +63,8 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
  *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
  * gives the other
  *   one element x is the state (1, x, 0). */
-/* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...; first = 0 starts the chain */
-typedef void moments_chain_fn(void *mean, void *m2, const void *const *x, int64_t count, int64_t n, int64_t first);
+/* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32 */
+typedef void moments_chain_fn(void *mean, void *m2, const void *const *x, int64_t count, int64_t n);
 struct moments_kernels {
     moments_chain_fn *chain;
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */

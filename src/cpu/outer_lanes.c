@@ -103,7 +103,7 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     else if (reducer->kind == RED_LSE)
         (from >= 0 ? k->lse_chain_from[from] : k->lse[reducer->cls].chain)(a, b, at, count, n, next);
     else
-        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n, 0);
+        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n);
 }
 
 /* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
