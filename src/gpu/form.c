@@ -154,6 +154,34 @@ int mf_gpu_reads_once(const struct problem *problem, int vector)
     return written * FEW <= elements * item;
 }
 
+int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
+{
+    enum { MOST_WORDS = 4 /* of a lane's state */ };
+    const struct nest *nest = &problem->memory;
+    const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
+    if (!mf_gpu_two_phases(problem) || operand < 0 || item < 2 || nest->reduced != 1 || nest->window_count ||
+        nest->in[operand][loop] != 1 || mf_emit_lane_words(problem) > MOST_WORDS)
+        return 0;
+    return item > 2 ? 1 : mf_gpu_vector_along(problem, loop, 2) == 2 ? 2 : 0;
+}
+
+void mf_gpu_define_pairs(const struct problem *problem, int vector, struct gpu_text *macros)
+{
+    const struct program *program = &problem->program;
+    const struct node *node = &program->map.node[program->reducer[0].arg[0]];
+    const enum dtype type = problem->in_type[node->index];
+    if (vector != 2 || program->reducer_count != 1 || program->reducer[0].kind != RED_LSE || node->op != OP_OPERAND)
+        return;
+    if (type == DT_bf16)
+        mf_text_append(macros, "#define LOW_HALF(word) mf_bits_f32((word) << 16)\n"
+                               "#define HIGH_HALF(word) mf_bits_f32((word) & 0xffff0000u)\n"
+                               "#define GREATER greater_bf16\n#define LESSER lesser_bf16\n");
+    if (type == DT_f16)
+        mf_text_append(macros, "#define LOW_HALF(word) mf_f16_to_f32((uint16_t)(word))\n"
+                               "#define HIGH_HALF(word) mf_f16_to_f32((uint16_t)((word) >> 16))\n"
+                               "#define GREATER greater_f16\n#define LESSER lesser_f16\n");
+}
+
 /* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none
  * of more than 256. */
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted)

@@ -172,6 +172,34 @@ static inline float fold_max_f32(float x, float y)
     return x;
 }
 
+/* The greater and the lesser of two 16-bit floats beside each other. A NaN sticks to the greater. */
+#if __CUDA_ARCH__ >= 800
+#define HAS_PAIRS 1
+static inline uint32_t greater_f16(uint32_t x, uint32_t y)
+{
+    asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
+    return x;
+}
+
+static inline uint32_t greater_bf16(uint32_t x, uint32_t y)
+{
+    asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
+    return x;
+}
+
+static inline uint32_t lesser_f16(uint32_t x, uint32_t y)
+{
+    asm("min.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
+    return x;
+}
+
+static inline uint32_t lesser_bf16(uint32_t x, uint32_t y)
+{
+    asm("min.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
+    return x;
+}
+#endif
+
 #define MAX_OF_3(a, b, c) __vimax3_s32(a, b, c)
 #define MIN_OF_3_UNSIGNED(a, b, c) __vimin3_u32(a, b, c)
 

@@ -114,7 +114,12 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
 {
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
-    if (mf_gpu_two_phases(problem)) {
+    const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept - 1);
+    if (at_once && item != 4) {
+        vector = at_once;
+        beside = vector * GPU_WARP;
+        batch = TILE / LANES;
+    } else if (mf_gpu_two_phases(problem)) {
         vector = item < 4 ? 4 : item > 4 ? 2 : 1;
         beside = 128 / item;
         batch = item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
@@ -314,7 +319,7 @@ static void fit_block(struct columns_form *form, int most)
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { MOST_FEW = 8 }; /* tiles of a column that one thread joins */
+    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM = 512 /* threads */ };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
@@ -348,15 +353,22 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
+    const int whole = held && form.in_turn && mf_gpu_widest_item(problem) != 4 &&
+                      mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) == form.vector;
+    if (whole) {
+        choice.beside = ROOM / choice.threads;
+        mf_gpu_define_pairs(problem, form.vector, &choice.macros);
+        mf_text_append(&choice.functions, mf_text_lanes_cl);
+    }
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP "
                 "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
-                "#define TOGETHER %d\n",
+                "#define TOGETHER %d\n#define WHOLE_LANES %d\n",
                 form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
                 form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
-                form.together);
+                form.together, whole);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

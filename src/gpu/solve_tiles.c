@@ -91,6 +91,12 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     return form;
 }
 
+/* Elements that are needed twice, in registers: a warp takes a tile. */
+static struct tiles_form turns_form(const struct problem *problem, int vector)
+{
+    return (struct tiles_form){vector, 1, 128, mf_gpu_widest_item(problem) == 8 ? 512 : GPU_ROOM};
+}
+
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler
  * would keep few in flight. parts: of an output. (Measured on an H200.) */
 static int wants_loads_together(const struct problem *problem, int64_t parts)
@@ -116,14 +122,22 @@ static mf_status make(struct mf_plan *plan)
     int64_t wanted = 16 * (int64_t)limits->multiprocessors,
             parts = wanted / (problem->kept_total ? problem->kept_total : 1);
     const int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
-    const struct tiles_form form = parts > 1 ? shared_form(problem, lanes, choice.vector)
-                                             : own_form(problem, tiles, choice.vector, choice.shifted);
+    const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept);
+    const struct tiles_form form = at_once     ? turns_form(problem, at_once)
+                                   : parts > 1 ? shared_form(problem, lanes, choice.vector)
+                                               : own_form(problem, tiles, choice.vector, choice.shifted);
     choice.vector = form.vector;
     choice.reads_once = mf_gpu_reads_once(problem, form.vector);
-    const int team = LANES / (choice.vector > 1 ? choice.vector : 4);
+    const int team = at_once ? GPU_WARP : LANES / (choice.vector > 1 ? choice.vector : 4);
     choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, form.threads);
-    struct gpu_kept keep =
-        mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), &choice.threads);
+    struct gpu_kept keep = {0, 0};
+    if (at_once) {
+        mf_gpu_define_pairs(problem, at_once, &choice.macros);
+        mf_text_append(&choice.functions, mf_text_lanes_cl);
+        mf_text_append(&choice.functions, mf_text_turns_cl);
+    } else {
+        keep = mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), &choice.threads);
+    }
     int teams = choice.threads / team;
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
@@ -151,9 +165,9 @@ static mf_status make(struct mf_plan *plan)
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
     mf_text_add(&choice.macros,
                 "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
-                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n",
+                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define TURNS %d\n",
                 form.batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
-                choice.vector > 1 && wants_loads_together(problem, parts));
+                choice.vector > 1 && wants_loads_together(problem, parts), at_once ? LANES / GPU_WARP / at_once : 1);
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);

@@ -108,7 +108,7 @@ static inline float mf_exp_f32(float x)
  *
  * It is what a logsumexp costs, so its products are fused with the sums behind them: 11 operations, not 18. fma is one
  * rounding wherever it runs; where the processor has no instruction for it (SSE2) it is a slow call.
- * src/cpu/fold_lse.inc has the same in vectors, with these constants. */
+ * src/cpu/fold_lse.inc has the same in vectors, with these constants. exp_near is exp_below where -87 <= x is known. */
 #define MF_LEAST_f32 (-87.0f)
 #define MF_LOG2E_f32 1.44269502f
 #define MF_MAGIC_f32 12582912.0f
@@ -117,15 +117,19 @@ static inline float mf_exp_f32(float x)
         1.58449257e-4f, 1.34186575e-3f, 9.61706322e-3f, 0.0555027276f, 0.240226552f, 0.693147242f, 1.0f \
     }
 
-static inline float mf_exp_below_f32(float x)
+static inline float mf_exp_near_f32(float x)
 {
     const float c[] = MF_EXP2_f32;
-    float y = x > MF_LEAST_f32 ? x : MF_LEAST_f32;
-    float t = fmaf(y, MF_LOG2E_f32, MF_MAGIC_f32);
-    float f = fmaf(y, MF_LOG2E_f32, MF_MAGIC_f32 - t);
+    float t = fmaf(x, MF_LOG2E_f32, MF_MAGIC_f32);
+    float f = fmaf(x, MF_LOG2E_f32, MF_MAGIC_f32 - t);
     float p = fmaf(fmaf(fmaf(c[0], f, c[1]), f, c[2]), f, c[3]);
     p = fmaf(fmaf(fmaf(p, f, c[4]), f, c[5]), f, c[6]);
     return mf_bits_f32(mf_f32_bits(p) + (mf_f32_bits(t) << 23));
+}
+
+static inline float mf_exp_below_f32(float x)
+{
+    return mf_exp_near_f32(x > MF_LEAST_f32 ? x : MF_LEAST_f32);
 }
 
 /* 0x3f3504f3 is sqrt(1/2): subtracting it makes the exponent field k for m in [sqrt(1/2), sqrt 2). */

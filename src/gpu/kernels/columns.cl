@@ -3,7 +3,7 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one. PRESENT: how many of the HELD have elements
+ * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl). PRESENT: how many of the HELD have elements
  * at all.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
@@ -203,6 +203,14 @@ static inline void keep_turn(kept_type kept_, struct tensors T, shape_ptr S, str
 static inline void turn_phases(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
                               int lane, int from, int to, struct lane l[VECTOR])
 {
+#if WHOLE_LANES
+    const struct place at = element_place(S, start, first + lane);
+    if (n == TILE)
+        whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, l);
+    else
+        part_lanes(T, S, at, KEPT - 1, first + lane, 0, lane, n, 1, l);
+    return;
+#endif
     if (n == TILE) {
         NO_UNROLL
         for (int k = 0; k < TILE / LANES; k += BATCH)

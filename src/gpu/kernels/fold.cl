@@ -1,10 +1,14 @@
 /* Folds of tiles by teams of threads, OWN lanes to each. With TEAM_VECTOR they are neighbours, which one access reads; else
  * four, of which lane t + 32 j is thread t's lane j, so that a step's accesses are coalesced whatever the alignment, and
  * the tree's first two levels stay inside a thread. Functions that exchange are called by all threads of a block
- * together. */
+ * together. TURNS: a thread has OWN neighbouring lanes so many times, one after the other (turns.cl), the tree's upper
+ * levels; else 1. */
+#ifndef TURNS
+#define TURNS 1
+#endif
 enum {
-    OWN = TEAM_VECTOR > 1 ? TEAM_VECTOR : 4,
-    TEAM = LANES / OWN,
+    OWN = TURNS > 1 ? VECTOR : TEAM_VECTOR > 1 ? TEAM_VECTOR : 4,
+    TEAM = LANES / TURNS / OWN,
     TEAMS = THREADS / TEAM,
     FETCHES = TEAM_VECTOR > 1 ? 1 : OWN,
     LEFT_OVER = OWN > TEAM ? OWN / TEAM : 1 /* lanes that a thread still has when each level has halved them */
@@ -92,6 +96,7 @@ typedef SHARED_POINTER struct raws *kept_type;
     (void)kept_;
 #endif
 
+#if TURNS == 1
 #if KEEP
 /* The elements from place p on, as fetch_vector. */
 static inline void keep_vector(kept_type to, struct tensors t, shape_ptr S, struct place p, int loop, int vectors)
@@ -324,6 +329,8 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
                           WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1) : n == TILE ? TILE / LANES : lane_count(n, lane));
     }
 }
+
+#endif
 
 enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS, WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
 

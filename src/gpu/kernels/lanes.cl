@@ -1,0 +1,121 @@
+/* Lanes whose elements are needed twice, and stay in registers: all steps of VECTOR neighbouring ones at once.
+ *
+ * LOW_HALF, HIGH_HALF, GREATER, LESSER: of the element's type, where the logsumexp of 16-bit floats as they are is all that is
+ * asked for, and two come as one word. The greatest is then found without converting, and so is the least: where that
+ * is near, no difference has to be kept from falling below what exp_below takes. */
+enum { ALL_STEPS = TILE / LANES };
+
+#if defined(LOW_HALF) && HAS_PAIRS
+#define AS_PAIRS 1
+
+static inline void pair_sums(const uint32_t word[ALL_STEPS], float high0, float high1, int near, struct lane l[2])
+{
+    UNROLL
+    for (int u = 0; u < ALL_STEPS; u++) {
+        const float x = LOW_HALF(word[u]) - high0, y = HIGH_HALF(word[u]) - high1;
+        l[0].r0_s = l[0].r0_s + (near ? mf_exp_near_f32(x) : mf_exp_below_f32(x));
+        l[1].r0_s = l[1].r0_s + (near ? mf_exp_near_f32(y) : mf_exp_below_f32(y));
+    }
+}
+
+static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
+{
+    uint32_t high = word[0], low = word[0];
+    UNROLL
+    for (int u = 1; u < ALL_STEPS; u++) {
+        high = GREATER(high, word[u]);
+        low = LESSER(low, word[u]);
+    }
+    l[0].r0_m = LOW_HALF(high);
+    l[1].r0_m = HIGH_HALF(high);
+    if (LIKELY(LOW_HALF(low) - l[0].r0_m > MF_LEAST_f32 && HIGH_HALF(low) - l[1].r0_m > MF_LEAST_f32))
+        pair_sums(word, l[0].r0_m, l[1].r0_m, 1, l);
+    else
+        pair_sums(word, l[0].r0_m, l[1].r0_m, 0, l);
+}
+
+#else
+#define AS_PAIRS 0
+#endif
+
+/* From an element of a lane to its next. */
+static inline struct place step_of_lane(shape_ptr S)
+{
+    struct place step;
+#define X(s) step.i##s = LANES * in_stride(S, s, KEPT);
+    FOR_MAP_INPUTS(X)
+#undef X
+    step.none = 0;
+    return step;
+}
+
+/* VECTOR lanes with all their elements: from a place on, `step` away from each other. number: of the first lane's first
+ * element, and across: how much greater it is of the next one's. */
+static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, struct place step, int loop, int64_t number,
+                               int across, struct lane l[VECTOR])
+{
+#if AS_PAIRS
+    uint32_t word[ALL_STEPS];
+#else
+    struct raws r[ALL_STEPS];
+#endif
+    UNROLL
+    for (int u = 0; u < ALL_STEPS; u++) {
+#if AS_PAIRS
+#define X(s) word[u] = READ_VECTOR((GLOBAL const uint32_t *)(T.in##s + p.i##s));
+        FOR_MAP_INPUTS(X)
+#undef X
+#else
+        r[u] = fetch_vector(T, S, p, loop, 1);
+#endif
+#define X(s) p.i##s += step.i##s;
+        FOR_MAP_INPUTS(X)
+#undef X
+    }
+    LOADED();
+#if AS_PAIRS
+    pair_lanes(word, l);
+#else
+    UNROLL
+    for (int second = 0; second < 2; second++)
+        UNROLL
+        for (int u = 0; u < ALL_STEPS; u++)
+            UNROLL
+            for (int j = 0; j < VECTOR; j++) {
+                const struct element x = map_element(one_of_vector(r[u], j));
+                if (second)
+                    chain_second(&l[j], x, 1);
+                else
+                    chain(S, &l[j], x, u, number + j * across, weights_of(u), 1);
+            }
+#endif
+}
+
+/* The same where there are n elements of the tile, or where vectors are not aligned, which is rare: they are read twice,
+ * a few at once. lane: the first one's number. */
+static inline void part_lanes(struct tensors T, shape_ptr S, struct place from, int loop, int64_t number, int across,
+                              int lane, int n, int vectors, struct lane l[VECTOR])
+{
+    enum { AT_A_TIME = 4 };
+    NO_UNROLL
+    for (int second = 0; second < 2; second++)
+        NO_UNROLL
+        for (int k = 0; k * LANES + lane < n; k += AT_A_TIME) {
+            struct raws r[AT_A_TIME];
+            UNROLL
+            for (int u = 0; u < AT_A_TIME; u++) /* past the end the step before */
+                r[u] = fetch_vector(T, S, element_place(S, from, ((k + u) * LANES + lane < n ? k + u : k) * LANES), loop,
+                                    vectors);
+            UNROLL
+            for (int u = 0; u < AT_A_TIME; u++)
+                UNROLL
+                for (int j = 0; j < VECTOR; j++) {
+                    const struct element x = map_element(one_of_vector(r[u], j));
+                    const int present = (k + u) * LANES + lane < n;
+                    if (second)
+                        chain_second(&l[j], x, present);
+                    else
+                        chain(S, &l[j], x, k + u, number + j * across, weights_of(k + u), present);
+                }
+        }
+}
