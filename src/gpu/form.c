@@ -160,7 +160,7 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
     const struct nest *nest = &problem->memory;
     const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
     if (!mf_gpu_two_phases(problem) || operand < 0 || item < 2 || nest->reduced != 1 || nest->window_count ||
-        nest->in[operand][loop] != 1 || mf_emit_lane_words(problem) > MOST_WORDS)
+        nest->in[operand][loop] != 1 || mf_emit_lane_words(problem) > MOST_WORDS || problem->reduced_total < TILE)
         return 0;
     return item > 2 ? 1 : mf_gpu_vector_along(problem, loop, 2) == 2 ? 2 : 0;
 }

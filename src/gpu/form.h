@@ -33,7 +33,7 @@ int mf_gpu_reads_once(const struct problem *problem, int vector);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
 /* Where elements are needed twice: how many neighbours along a loop a thread takes with all steps of their lanes in
- * registers (kernels/lanes.cl), 0 where it cannot; and the macros of that. */
+ * registers (kernels/lanes.cl), 0 where it cannot or there is no whole tile; and the macros of that. */
 int mf_gpu_lanes_at_once(const struct problem *problem, int loop);
 void mf_gpu_define_pairs(const struct problem *problem, int vector, struct gpu_text *macros);
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted);
@@ -60,10 +60,10 @@ static inline int mf_power_below(int64_t n)
 }
 
 extern const struct solver mf_gpu_map, mf_gpu_interleaved, mf_gpu_columns, mf_gpu_slanted, mf_gpu_staged, mf_gpu_runs,
-    mf_gpu_ordered, mf_gpu_rows, mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_multi, mf_gpu_tensor_sum,
-    mf_gpu_contract, mf_gpu_contract_near, mf_gpu_contract_arg, mf_gpu_contract_several, mf_gpu_log_certified,
-    mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_log_running, mf_gpu_log_two_pass, mf_gpu_cublas, mf_gpu_product,
-    mf_gpu_window, mf_gpu_pixels;
+    mf_gpu_ordered, mf_gpu_rows, mf_gpu_small, mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_multi,
+    mf_gpu_tensor_sum, mf_gpu_contract, mf_gpu_contract_near, mf_gpu_contract_arg, mf_gpu_contract_several,
+    mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_log_running, mf_gpu_log_two_pass, mf_gpu_cublas,
+    mf_gpu_product, mf_gpu_window, mf_gpu_pixels;
 
 /* Whether these solvers are worth while, where any order of adding will do: on CUDA. */
 int mf_gpu_product_pays(const struct mf_plan *plan);

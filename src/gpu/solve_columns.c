@@ -115,7 +115,7 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
     const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept - 1);
-    if (at_once && item != 4) {
+    if (at_once) {
         vector = at_once;
         beside = vector * GPU_WARP;
         batch = TILE / LANES;
@@ -319,7 +319,7 @@ static void fit_block(struct columns_form *form, int most)
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM = 512 /* threads */ };
+    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM_F64 = 768 /* threads */ };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
@@ -353,10 +353,9 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
-    const int whole = held && form.in_turn && mf_gpu_widest_item(problem) != 4 &&
-                      mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) == form.vector;
+    const int whole = held && form.in_turn && mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) == form.vector;
     if (whole) {
-        choice.beside = ROOM / choice.threads;
+        choice.beside = (mf_gpu_widest_item(problem) > 4 ? ROOM_F64 : GPU_ROOM) / choice.threads;
         mf_gpu_define_pairs(problem, form.vector, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);
     }

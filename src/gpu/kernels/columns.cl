@@ -249,10 +249,12 @@ static inline void turn_slowly(struct tensors T, shape_ptr S, struct place start
 /* A thread's lanes in the order in which the tree joins them: the numbers' bits reversed. Two subtrees of equal height
  * become one as soon as both are there; the last lane completes them all. */
 static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first,
-                                int n, int vectors, struct state s[VECTOR])
+                                int n, int vectors, SHARED_POINTER struct state *waiting, struct state s[VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
+#if !WHOLE_LANES
     struct state pending[LEVELS + 1][VECTOR];
+#endif
     NO_UNROLL
     for (int i = 0; i < HELD; i++) {
         int lane = own, waits = 0;
@@ -276,6 +278,17 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
+#if WHOLE_LANES /* the elements take the registers */
+        int level = 0;
+        NO_UNROLL
+        for (; i >> level & 1; level++)
+            UNROLL
+            for (int c = 0; c < VECTOR; c++)
+                s[c] = combine(waiting[(level * VECTOR + c) * THREADS + THREAD], s[c]);
+        for (int c = 0; c < VECTOR && level < LEVELS; c++)
+            waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
+        (void)waits;
+#else
         UNROLL
         for (int b = 0; b < LEVELS; b++) {
             if (!waits && (i >> b & 1)) {
@@ -289,13 +302,20 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
                 waits = 1;
             }
         }
+#endif
     }
+    (void)waiting;
 }
 #endif
 
 /* The halving tree over a column's threads. With lane threads enough each takes VECTOR of one column's lanes over from
  * shared memory, the tree's upper levels, and shares the rest with the threads next to it: everything goes through
  * shared memory once. Else a level at a time. The result is s[0] or s of the threads that keep one. */
+#if WHOLE_LANES
+enum { SHARED_STATES = LEVELS > 1 ? LEVELS : 1 };
+#else
+enum { SHARED_STATES = 1 };
+#endif
 #define ONE_COLUMN (LANE_THREADS >= VECTOR)
 enum { BESIDE = ONE_COLUMN ? LANE_THREADS / VECTOR : LANE_THREADS, OF_COLUMNS = COLUMN_THREADS * LANE_THREADS };
 
@@ -383,7 +403,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     EXCHANGE_MEMORY
     KEPT_MEMORY
-    SHARED struct state shared[THREADS * VECTOR];
+    SHARED struct state shared[THREADS * VECTOR * SHARED_STATES];
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -397,7 +417,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         const int n = o >= S->kept_total ? 0 : left < TILE ? (int)left : TILE;
 #if IN_TURN
         struct state s[1][VECTOR];
-        column_turns(kept_, T, S, start, tile * TILE, n, b.vectors != 0, s[0]);
+        column_turns(kept_, T, S, start, tile * TILE, n, b.vectors != 0, shared, s[0]);
 #else
         struct state s[HELD][VECTOR];
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);
