@@ -15,6 +15,7 @@ const struct solver *const mf_gpu_solvers[] = {
     &mf_gpu_staged,
     &mf_gpu_runs,
     &mf_gpu_rows,
+    &mf_gpu_small,
     &mf_gpu_tiles,
     &mf_gpu_slide,
     &mf_gpu_slide_shared,
