@@ -99,8 +99,45 @@ static int reduce_mean(struct program *program, int arg)
     return finish_map(program, OP_div, sum, count_node(program, sum, 0));
 }
 
+/* Whether a map node's values surely fit in 8 bits: a+b of two bytes may not. */
+static int is_byte(const struct node *node)
+{
+    return node->dtype == DT_bool ||
+           ((node->dtype == DT_i8 || node->dtype == DT_u8) && (node->op == OP_OPERAND || node->op == OP_CAST));
+}
+
+/* The exact sum of a byte's values, of its squares if wanted, as a finish node in F64. */
+static int byte_sum(struct program *program, int arg, int of_squares)
+{
+    if (of_squares && program->map.node[arg].dtype != DT_bool) { /* 0 and 1 are their own squares */
+        int args[2] = {arg, arg};
+        arg = mf_node_map(&program->map, OP_mul, args, 2);
+    }
+    enum dtype type;
+    int sum = arg < 0 ? -1 : reduce_sum(program, FOLD_SUM, arg);
+    return sum < 0 ? -1 : float_arg(&program->finish, sum, &type);
+}
+
+/* m2 of bytes from their exact sums (numerics.md): all but the last three operations are exact. */
+static int byte_m2(struct program *program, int arg)
+{
+    int sum = byte_sum(program, arg, 0), squares = byte_sum(program, arg, 1), n = count_node(program, sum, 0);
+    int center = finish_map(program, OP_round, finish_map(program, OP_div, sum, n), 0);
+    int rest = finish_map(program, OP_sub, sum, finish_map(program, OP_mul, center, n));
+    if (squares < 0 || rest < 0)
+        return -1;
+    int shift = finish_map(program, OP_mul, center, finish_map(program, OP_add, sum, rest));
+    int around = finish_map(program, OP_sub, squares, shift);
+    int part = finish_map(program, OP_mul, rest, finish_map(program, OP_div, rest, n));
+    return finish_map(program, OP_sub, around, part);
+}
+
 static int reduce_var(struct program *program, int arg, int64_t ddof, int root)
 {
+    if (is_byte(&program->map.node[arg])) {
+        int m2 = byte_m2(program, arg), var = finish_map(program, OP_div, m2, count_node(program, m2, ddof));
+        return root ? finish_map(program, OP_sqrt, var, 0) : var;
+    }
     enum dtype type;
     arg = float_arg(&program->map, arg, &type);
     if (arg < 0)
@@ -117,6 +154,8 @@ static int reduce_var(struct program *program, int arg, int64_t ddof, int root)
 
 static int reduce_norm(struct program *program, int arg)
 {
+    if (is_byte(&program->map.node[arg]))
+        return finish_map(program, OP_sqrt, byte_sum(program, arg, 1), 0);
     enum dtype type;
     arg = float_arg(&program->map, arg, &type);
     int args[2] = {arg, arg};
