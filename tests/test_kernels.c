@@ -471,8 +471,10 @@ static void test_entries(const struct kernels *k, int full)
         for (int pair = 0; pair < PAIR_COUNT; pair++)
             expect_entry(k->name, "pair", pair, d, full && !is_f8 && d != DT_bool && (pair != PAIR_DIV || is_float),
                          k->pair[pair][d] != NULL);
-        expect_entry(k->name, "summary", 0, d, full && is_float && !is_f8, k->summary[d] != NULL);
-        expect_entry(k->name, "squares", 0, d, full && is_float && !is_f8, k->squares[d] != NULL);
+        const int is_byte = d == DT_i8 || d == DT_u8;
+        expect_entry(k->name, "summary", 0, d, full && ((is_float && !is_f8) || is_byte), k->summary[d] != NULL);
+        expect_entry(k->name, "summary_chain", 0, d, full && is_byte, k->summary_chain[d] != NULL);
+        expect_entry(k->name, "squares", 0, d, full && ((is_float && !is_f8) || is_byte), k->squares[d] != NULL);
         expect_entry(k->name, "moments_from", 0, d, full && is_float && is_short, k->moments_from[d] != NULL);
         expect_entry(k->name, "lse_from", 0, d, full && is_float && is_short, k->lse_from[d] != NULL);
         const int chains = full && (d == DT_f16 || d == DT_bf16);
@@ -534,9 +536,9 @@ static void test_isa(void (*fill)(struct kernels *), int full)
                 test_pair(k.name, k.pair[pair][d], (enum pair)pair, (enum dtype)d);
     for (int d = 0; d < DT_COUNT; d++) {
         const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
-        if (k.summary[d] != NULL)
+        if (k.summary[d] != NULL && t.cls <= CLS_F64) /* bytes: test_bytes.c */
             test_summary(k.name, &k, t);
-        if (k.squares[d] != NULL)
+        if (k.squares[d] != NULL && t.cls <= CLS_F64)
             test_squares(k.name, k.squares[d], dtype_bytes[d] < cls_bytes[t.cls] ? t : (struct type){.cls = t.cls});
         if (k.moments_from[d] != NULL)
             test_state_rows(k.name, k.moments_from[d], t, 0);

@@ -38,6 +38,32 @@ enum answers mf_finish_answers(const struct mf_plan *plan)
     return root->op == OP_STATE ? answers : NO_ANSWERS;
 }
 
+int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer)
+{
+    const struct node *pool = problem->program.map.node, *node = &pool[reducer->arg[0]];
+    return node->op == OP_mul ? pool[node->arg[0]].index : node->index;
+}
+
+int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer)
+{
+    const struct node *pool = problem->program.map.node, *node = &pool[reducer->arg[0]];
+    return reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM && node->op == OP_mul &&
+           node->arg[0] == node->arg[1] && pool[node->arg[0]].op == OP_OPERAND;
+}
+
+void mf_summary_place(struct summary *out, const struct problem *problem, const struct reducer *reducer, void *first,
+                      void *second)
+{
+    if (reducer->kind == RED_MOMENTS) {
+        out->mean = first;
+        out->m2 = second;
+    } else if (mf_reducer_is_squares(problem, reducer)) {
+        out->squares = first;
+    } else {
+        *(reducer->fold == FOLD_SUM ? &out->sum : reducer->fold == FOLD_MIN ? &out->low : &out->high) = first;
+    }
+}
+
 size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem, int64_t group)
 {
     size_t arrays = 1 + 4; /* the spare one, and the counts in every class */

@@ -20,6 +20,13 @@ struct finish_plan {
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels);
 /* Whether the only output, of the fold's class, is the only fold's result, but for zeros and NaNs. */
 enum answers mf_finish_answers(const struct mf_plan *plan);
+/* The operand that a reducer's kernels read straight from memory: itself, or its squares to be added. */
+int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer);
+/* Whether the reducer adds the squares of an operand. */
+int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer);
+/* Where a summary's kernel puts what a reducer wants. */
+void mf_summary_place(struct summary *out, const struct problem *problem, const struct reducer *reducer, void *first,
+                      void *second);
 /* Bytes a worker needs for the results of `group` outputs and for finishing them. */
 size_t mf_finish_memory(const struct finish_plan *plan, const struct problem *problem, int64_t group);
 

@@ -46,19 +46,12 @@ static int wants_written(const struct reducer *reducer)
     return reducer->kind == RED_ARG || (reducer->kind == RED_USER && !reducer->user->is.commutative);
 }
 
-int mf_inner_operand(const struct mf_plan *plan, const struct reducer *reducer)
-{
-    const struct node *pool = plan->problem.program.map.node, *node = &pool[reducer->arg[0]];
-    return node->op == OP_mul ? pool[node->arg[0]].index : node->index;
-}
-
 /* Whether a reducer adds the squares of an operand, and a kernel does. */
 static int is_squares(const struct mf_plan *plan, const struct reducer *reducer)
 {
-    const struct node *pool = plan->problem.program.map.node, *node = &pool[reducer->arg[0]];
-    return reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM && node->op == OP_mul &&
-           node->arg[0] == node->arg[1] && pool[node->arg[0]].op == OP_OPERAND &&
-           plan->device->kernels->squares[plan->problem.in_type[pool[node->arg[0]].index]];
+    const struct problem *problem = &plan->problem;
+    return mf_reducer_is_squares(problem, reducer) &&
+           plan->device->kernels->squares[problem->in_type[mf_reducer_operand(problem, reducer)]];
 }
 
 /* Whether reducer r's kernels can read rows of n elements (or their tiles) of its argument from memory. */
@@ -69,7 +62,7 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     const int squares = is_squares(plan, reducer);
     if ((op != OP_OPERAND && !squares) || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
-    const int operand = mf_inner_operand(plan, reducer);
+    const int operand = mf_reducer_operand(&plan->problem, reducer);
     enum dtype type = plan->problem.in_type[operand];
     const struct walk *walk = &pass->block.walk[operand];
     int is_class = squares || type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
@@ -106,24 +99,31 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
 }
 
-/* Whether all reducers are the moments of one operand and its sum, least or greatest value (each once), in rows or
- * tiles of whole steps, as the summary kernels want them. */
+/* Whether all reducers are the moments of one operand, or of bytes the sum of its squares, and its sum, least or
+ * greatest value (each once), in rows or tiles of whole steps, as the summary kernels want them of floats. */
 static int is_summary(const struct mf_plan *plan)
 {
+    enum { MOMENTS = FOLD_COUNT };
     const struct inner_plan *data = plan->data;
-    const struct program *program = &plan->problem.program;
-    int seen[FOLD_COUNT + 1] = {0};
-    if (program->reducer_count < 2 || data->pass_count > 1 || (data->elements % LANES && data->tiles == 1))
+    const struct problem *problem = &plan->problem;
+    const struct program *program = &problem->program;
+    if (program->reducer_count < 2 || data->pass_count > 1 || !data->straight[0])
+        return 0;
+    const int operand = mf_reducer_operand(problem, &program->reducer[0]);
+    const int adds_squares = mf_dtypes[problem->in_type[operand]].size == 1;
+    int seen[MOMENTS + 1] = {0};
+    if (data->elements % LANES && data->tiles == 1 && !adds_squares)
         return 0;
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
-        int is_fold = reducer->kind == RED_FOLD && reducer->fold <= FOLD_MAX && reducer->fold != FOLD_PROD;
-        if (!data->straight[r] || data->squares[r] || (!is_fold && reducer->kind != RED_MOMENTS) ||
-            reducer->arg[0] != program->reducer[0].arg[0] || seen[is_fold ? reducer->fold : FOLD_COUNT]++)
+        int is_moments = adds_squares ? data->squares[r] : reducer->kind == RED_MOMENTS;
+        int is_fold = reducer->kind == RED_FOLD && !data->squares[r] && reducer->fold <= FOLD_MAX &&
+                      reducer->fold != FOLD_PROD;
+        if (!data->straight[r] || (!is_fold && !is_moments) || mf_reducer_operand(problem, reducer) != operand ||
+            seen[is_moments ? MOMENTS : reducer->fold]++)
             return 0;
     }
-    enum dtype type = plan->problem.in_type[program->map.node[program->reducer[0].arg[0]].index];
-    return seen[FOLD_COUNT] && plan->device->kernels->summary[type];
+    return seen[MOMENTS] && plan->device->kernels->summary[problem->in_type[operand]];
 }
 
 /* Whether rows lie one after the other, so do their outputs, and a kernel can store them: the fold's own, of 64-bit
@@ -164,7 +164,7 @@ static void plan_beside(struct mf_plan *plan)
     struct inner_plan *data = plan->data;
     const struct problem *problem = &plan->problem;
     const struct nest *nest = data->pass[0].nest;
-    const int operand = mf_inner_operand(plan, &problem->program.reducer[0]);
+    const int operand = mf_reducer_operand(&plan->problem, &problem->program.reducer[0]);
     if (!data->straight[0] || data->pass_count > 1 || (problem->program.reducer_count > 1 && !data->summary) ||
         data->tiles == 1 || data->elements % TILE || !nest->kept)
         return;

@@ -27,7 +27,7 @@ struct inner_plan {
     int64_t batch;              /* groups of one task */
     int split;                  /* few long rows: their tiles are the tasks */
     int64_t beside, run_tiles;  /* outputs whose runs, of so many tiles, lie together and are read together; or 0 */
-    int summary;                /* moments and sum, min or max of one operand, read once by one kernel */
+    int summary;                /* moments (of bytes: sum of squares) and sum, min or max of one operand, read once */
     enum answers answers;       /* rows of one fold that touch, whose kernel stores the outputs, which touch as well */
     int past_cache;             /* them: past the cache */
     int fetches;                /* evaluated operands are large: fetched ahead */
@@ -55,9 +55,6 @@ struct worker {
     int64_t counts[BLOCK]; /* with windows: elements that took part, of each output of the group */
     struct tile_states states;
 };
-
-/* The operand that a reducer reads straight from memory, itself or its squares. */
-int mf_inner_operand(const struct mf_plan *plan, const struct reducer *reducer);
 
 /* inner_feed.c: `rows` rows of n elements from flat position f of pass p, into results at index i. */
 void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i);

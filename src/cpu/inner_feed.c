@@ -101,7 +101,7 @@ static void fold_rows_to(void *first, void *second, const struct worker *w, int 
     enum cls cls = reducer->cls;
     switch (reducer->kind) {
     case RED_FOLD:
-        (w->inner->squares[r] ? k->squares[w->plan->problem.in_type[mf_inner_operand(w->plan, reducer)]]
+        (w->inner->squares[r] ? k->squares[w->plan->problem.in_type[mf_reducer_operand(&w->plan->problem, reducer)]]
          : from >= 0          ? k->fold_from[reducer->fold][from].rows
                               : k->fold[reducer->fold][cls].rows)(first, source->x, rows, n, source->pitch);
         break;
@@ -155,7 +155,7 @@ static void user_rows(struct worker *w, int r, int64_t rows, int64_t n)
 static int memory_type(const struct worker *w, int r, int *operand)
 {
     const struct problem *problem = &w->plan->problem;
-    *operand = mf_inner_operand(w->plan, &problem->program.reducer[r]);
+    *operand = mf_reducer_operand(&w->plan->problem, &problem->program.reducer[r]);
     enum dtype type = problem->in_type[*operand];
     return mf_dtypes[type].size == (int)mf_cls_size(mf_dtypes[type].cls) ? -1 : (int)type;
 }
@@ -168,38 +168,28 @@ static void fetch_ahead(const struct worker *w, int p, int64_t f, int64_t n, int
     const struct reducer *reducer = &w->plan->problem.program.reducer[pass->reducer[0]];
     if (!w->inner->straight[pass->reducer[0]])
         return;
-    int input = mf_inner_operand(w->plan, reducer);
+    int input = mf_reducer_operand(&w->plan->problem, reducer);
     int64_t item = mf_dtypes[w->plan->problem.in_type[input]].size, share = n * item / (pass->reducer_count - 1);
     uintptr_t at = (uintptr_t)w->pointers->in[input] + (uintptr_t)(mf_walk_offset(&pass->block.walk[input], f) * item);
     for (int64_t i = share * (q - 1); i < share * q; i += 64)
         __builtin_prefetch((const void *)(at + (uintptr_t)i), 0, 2);
 }
 
-/* Where a summary's kernel puts what reducer r wants. */
-static void place_in_summary(struct summary *out, const struct reducer *reducer, void *first, void *second)
-{
-    if (reducer->kind == RED_MOMENTS) {
-        out->mean = first;
-        out->m2 = second;
-    } else {
-        *(reducer->fold == FOLD_SUM ? &out->sum : reducer->fold == FOLD_MIN ? &out->low : &out->high) = first;
-    }
-}
-
-/* All reducers of a summary: `rows` rows of n elements, n a multiple of LANES, from flat position f. */
+/* All reducers of a summary: `rows` rows of n elements from flat position f. */
 static void summarize(struct worker *w, int64_t f, int64_t rows, int64_t n, int64_t i)
 {
     const struct program *program = &w->plan->problem.program;
-    const int operand = program->map.node[program->reducer[0].arg[0]].index;
+    const int operand = mf_reducer_operand(&w->plan->problem, &program->reducer[0]);
     const enum dtype type = w->plan->problem.in_type[operand];
     const size_t size = mf_cls_size(program->reducer[0].cls);
     for (int64_t done = 0; done < rows;) {
         struct source source;
-        struct summary out = {NULL, NULL, NULL, NULL, NULL};
+        struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
         int64_t here = straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[type].size,
                                      w->pointers->in[operand], f + done * n, rows - done, n, &source);
         for (int r = 0; r < program->reducer_count; r++)
-            place_in_summary(&out, &program->reducer[r], part(w, r, 0, i + done, size), part(w, r, 1, i + done, size));
+            mf_summary_place(&out, &w->plan->problem, &program->reducer[r], part(w, r, 0, i + done, size),
+                             part(w, r, 1, i + done, size));
         w->kernels->summary[type](&out, source.x, here, n, source.pitch);
         done += here;
     }
@@ -350,10 +340,10 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
     const struct program *program = &w->plan->problem.program;
     union value results[MAX_REDUCERS][2][MOST_TILES];
     if (w->inner->summary) {
-        struct summary out = {NULL, NULL, NULL, NULL, NULL};
+        struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
         for (int r = 0; r < program->reducer_count; r++)
-            place_in_summary(&out, &program->reducer[r], results[r][0], results[r][1]);
-        const int operand = program->map.node[program->reducer[0].arg[0]].index;
+            mf_summary_place(&out, &w->plan->problem, &program->reducer[r], results[r][0], results[r][1]);
+        const int operand = mf_reducer_operand(&w->plan->problem, &program->reducer[0]);
         w->kernels->summary[w->plan->problem.in_type[operand]](&out, source->x, tiles, TILE, source->pitch);
     } else {
         fold_rows_to(results[0][0], results[0][1], w, 0, source, from, tiles, TILE);

@@ -73,11 +73,15 @@ struct moments_kernels {
 };
 
 /* Sum, least, greatest, mean and m2 of row r, at index r of the arrays that are not null: the bits that fold's and
- * moments' rows give, from one reading. n is a multiple of 128. */
+ * moments' rows give, from one reading. n is a multiple of 128. Of bytes, and then any n: sum, least, greatest and the
+ * sum of squares. */
 struct summary {
-    void *sum, *low, *high, *mean, *m2;
+    void *sum, *low, *high, *mean, *m2, *squares;
 };
 typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
+/* A chain of each column's sum, greatest value and sum of squares, as chain_fn; append: out has their chains so far. */
+typedef void summary_chain_fn(const struct summary *out, int append, const void *const *x, int64_t count, int64_t n,
+                              const void *const *next);
 
 /* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = m + log(s).
  *   a lane's chain: m = max of its elements, s = sum left to right of exp_below(x - m)
@@ -137,7 +141,8 @@ struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
     struct moments_kernels moments[2];                      /* CLS_F32, CLS_F64 */
-    summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64; x is of this type */
+    summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64, i8, u8; x is of this type */
+    summary_chain_fn *summary_chain[DT_COUNT];              /* i8, u8 */
     struct lse_kernels lse[2];                              /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];                   /* [0] argmin, [1] argmax */
     rows_fn *squares[DT_COUNT];                             /* sums of squares, of the same types */

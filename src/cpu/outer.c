@@ -83,11 +83,11 @@ static void plan_arguments(struct mf_plan *plan)
     const struct nest *nest = nest_of(plan);
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        const struct node *node = &problem->program.map.node[reducer->arg[0]];
+        const int operand = mf_reducer_operand(problem, reducer);
         data->straight[r] = mf_outer_reads_memory(plan, reducer) &&
-                            (data->layout == STRIP_COLUMNS || nest->in[node->index][nest->kept - 1] == 1);
-        data->from[r] = data->straight[r] && !mf_is_class_type(problem->in_type[node->index])
-                            ? (int)problem->in_type[node->index]
+                            (data->layout == STRIP_COLUMNS || nest->in[operand][nest->kept - 1] == 1);
+        data->from[r] = data->straight[r] && !mf_is_class_type(problem->in_type[operand])
+                            ? (int)problem->in_type[operand]
                             : -1;
         if (reducer->kind == RED_ARG)
             data->arg[data->arg_count++] = r;
@@ -131,7 +131,7 @@ static void plan_width(struct mf_plan *plan)
         const struct reducer *reducer = &problem->program.reducer[r];
         int64_t state = (int64_t)state_size(reducer), size = (int64_t)mf_cls_size(reducer->cls);
         if (data->straight[r])
-            size = mf_dtypes[problem->in_type[problem->program.map.node[reducer->arg[0]].index]].size;
+            size = mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size;
         if (data->from[r] >= 0 && !mf_cls_is_float(reducer->cls))
             state = 2 * size; /* integer kernels keep their states short while they go down the rows */
         value += state;
@@ -194,9 +194,34 @@ static void plan_memory(struct mf_plan *plan)
         data->worker_bytes += data->states_bytes;
 }
 
+/* The sum of a byte operand's squares, its sum and its greatest value, as far as there are such, become the first
+ * lanes: one kernel's. */
+static void plan_together(struct mf_plan *plan)
+{
+    struct outer_plan *data = plan->data;
+    const struct reducer *reducers = plan->problem.program.reducer;
+    int operand = -1, squares = -1;
+    for (int q = 0; q < data->lane_count && squares < 0; q++)
+        if (data->straight[data->lane[q]] && mf_outer_adds_squares(plan, &reducers[data->lane[q]]))
+            squares = q;
+    if (squares < 0)
+        return;
+    operand = mf_reducer_operand(&plan->problem, &reducers[data->lane[squares]]);
+    for (int q = 0; q < data->lane_count; q++) {
+        const struct reducer *reducer = &reducers[data->lane[q]];
+        const int has_kind = reducer->kind == RED_FOLD && (reducer->fold == FOLD_SUM || reducer->fold == FOLD_MAX);
+        if (data->straight[data->lane[q]] && has_kind && mf_reducer_operand(&plan->problem, reducer) == operand) {
+            const int r = data->lane[q];
+            data->lane[q] = data->lane[data->together];
+            data->lane[data->together++] = r;
+        }
+    }
+}
+
 static void plan_lanes(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
+    plan_together(plan);
     const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
     int same = data->lane_count > 0;
     data->pairs = data->strip == 1;
@@ -222,7 +247,7 @@ static int shares_runs(const struct mf_plan *plan)
     int shares = nest->reduced == 1 && data->elements <= LANES && (data->elements & (data->elements - 1)) == 0;
     for (int r = 0; r < plan->problem.program.reducer_count; r++) {
         const struct reducer *reducer = &plan->problem.program.reducer[r];
-        int input = plan->problem.program.map.node[reducer->arg[0]].index;
+        int input = mf_reducer_operand(&plan->problem, reducer);
         shares = shares && reducer->kind == RED_FOLD && data->straight[r] &&
                  (data->from[r] < 0 || mf_cls_is_float(reducer->cls)) && reducer->fold != FOLD_ANY &&
                  nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;

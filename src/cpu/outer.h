@@ -24,6 +24,7 @@ struct outer_plan {
     int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
     int arg_count, arg[MAX_REDUCERS];   /* argmin, argmax: row by row */
+    int together;                       /* so many of them, the first ones, are a summary of bytes: one kernel's */
     int gathers;                        /* they go over the same rows more than once */
     int any_order;                      /* their folds give the same in any order */
     int64_t runs;                       /* element e of column c is column c+e: how many elements, else 0 */
@@ -62,8 +63,9 @@ struct columns {
     char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
 };
 
-/* outer_strip.c. Whether reducer's kernels read its argument's rows from memory; whether all reducers are folds whose
+/* outer_strip.c. Whether reducer adds the squares of an operand, and a chain kernel does; whether its kernels read its argument's rows from memory; whether all reducers are folds whose
  * order does not matter. */
+int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */

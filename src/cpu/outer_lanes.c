@@ -32,7 +32,7 @@ static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_
 {
     const struct problem *problem = &c->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[r];
-    int node = reducer->arg[0], input = problem->program.map.node[node].index;
+    int node = reducer->arg[0], input = mf_reducer_operand(problem, reducer);
     if (c->outer->straight[r])
         find_places(&c->outer->row[input], c->base[input], mf_dtypes[problem->in_type[input]].size, e, count, gap, x);
     else
@@ -70,7 +70,7 @@ static size_t row_item(const struct columns *c, int r)
     const struct problem *problem = &c->plan->problem;
     if (!c->outer->straight[r])
         return value_size(c, r);
-    return (size_t)mf_dtypes[problem->in_type[problem->program.map.node[problem->program.reducer[r].arg[0]].index]]
+    return (size_t)mf_dtypes[problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])]]
         .size;
 }
 
@@ -97,7 +97,9 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     for (int64_t row = 0; next && row < ahead; row++)
         then[row] = (const void *)((uintptr_t)next[row] + (size_t)i * item);
     next = next ? then : NULL;
-    if (reducer->kind == RED_FOLD)
+    if (mf_reducer_is_squares(&c->plan->problem, reducer) && from >= 0)
+        k->summary_chain[from](&(struct summary){.squares = a}, append, at, count, n, next);
+    else if (reducer->kind == RED_FOLD)
         (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
             .chain(a, append ? a : NULL, at, count, n, next);
     else if (reducer->kind == RED_LSE)
@@ -113,7 +115,7 @@ static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_
                                      const void **rows)
 {
     const struct problem *problem = &c->plan->problem;
-    int input = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
+    int input = mf_reducer_operand(problem, &problem->program.reducer[r]);
     const char *base = c->base[input];
     if (!c->outer->straight[r])
         return NULL;
@@ -152,6 +154,19 @@ static void chain_pieces(struct columns *c, const void *const *x, int64_t count,
     }
 }
 
+/* The first lanes, a summary of bytes, over the columns of the rows x; its rows `next` are wanted soon. */
+static void chain_together(struct columns *c, const void *const *x, int64_t count, int64_t width, int level, int append,
+                           const void *const *next)
+{
+    const struct problem *problem = &c->plan->problem;
+    struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
+    for (int q = 0; q < c->outer->together; q++) {
+        const int r = c->outer->lane[q];
+        mf_summary_place(&out, problem, &problem->program.reducer[r], c->buffer[r][level][0], NULL);
+    }
+    c->kernels->summary_chain[c->outer->from[c->outer->lane[0]]](&out, append, x, count, width, next);
+}
+
 /* The chains of elements e, e+gap ... into level `level`; those from `then` on, below end, are next. append: the states
  * are continued. */
 static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level, int append, int64_t then,
@@ -171,6 +186,11 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
         int r = outer->lane[q];
         find_rows(c, r, e, count, gap, x);
         const int64_t wanted = rows_wanted(&c->plan->problem.program.reducer[r], count);
+        if (q == 0 && outer->together) {
+            chain_together(c, x, count, width, level, append, rows_ahead(c, r, then, end, gap, wanted, ahead));
+            q += outer->together - 1;
+            continue;
+        }
         chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, wanted, ahead));
     }
 }
@@ -353,7 +373,7 @@ static void shared_runs(struct columns *c, int64_t n)
         int r = c->outer->lane[q];
         const struct reducer *reducer = &problem->program.reducer[r];
         chain_fn *chain = c->kernels->fold[reducer->fold][reducer->cls].chain;
-        const char *x = c->base[problem->program.map.node[reducer->arg[0]].index];
+        const char *x = c->base[mf_reducer_operand(problem, reducer)];
         char *y = c->buffer[r][0][0];
         if (c->outer->from[r] >= 0) { /* once, although every element is in n runs */
             c->kernels->load[c->outer->from[r]](c->buffer[r][1][0], x, c->width + n - 1);

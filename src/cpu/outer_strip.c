@@ -9,14 +9,23 @@ static const struct nest *nest_of(const struct mf_plan *plan)
     return &plan->problem.memory;
 }
 
+int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer)
+{
+    const struct problem *problem = &plan->problem;
+    return mf_reducer_is_squares(problem, reducer) &&
+           plan->device->kernels->summary_chain[problem->in_type[mf_reducer_operand(problem, reducer)]];
+}
+
 /* Whether reducer r's kernels read its argument's rows from memory: an operand with neighbouring columns. */
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = nest_of(plan);
     const struct node *node = &problem->program.map.node[reducer->arg[0]];
-    if (node->op != OP_OPERAND || nest->kept < 1)
+    if (nest->kept < 1)
         return 0;
+    if (node->op != OP_OPERAND)
+        return mf_outer_adds_squares(plan, reducer);
     enum dtype type = problem->in_type[node->index];
     const struct kernels *k = plan->device->kernels;
     return mf_is_class_type(type) ||
@@ -36,7 +45,7 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
     int last = nest->kept + nest->reduced - 1;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        int input = problem->program.map.node[reducer->arg[0]].index;
+        int input = mf_reducer_operand(problem, reducer);
         if (!mf_outer_reads_memory(plan, reducer) || reducer->kind == RED_ARG ||
             (only_folds && reducer->kind != RED_FOLD))
             return 0;
@@ -66,10 +75,11 @@ static int64_t strip_elements(const struct problem *problem)
     enum { ONE_STREAM = 4096 };
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        const struct node *node = &problem->program.map.node[reducer->arg[0]];
+        const int straight =
+            problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || mf_reducer_is_squares(problem, reducer);
         const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-        if (reducer->kind == RED_FOLD && node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].size <= 2 &&
-            adds != mf_cls_is_float(reducer->cls))
+        if (reducer->kind == RED_FOLD && straight &&
+            mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size <= 2 && adds != mf_cls_is_float(reducer->cls))
             return ONE_STREAM;
     }
     return STRIP_ELEMENTS;
@@ -102,7 +112,7 @@ static int64_t runs_in_strip(const struct mf_plan *plan, int64_t run, int64_t co
     const int loop = nest->kept + nest->reduced - 2;
     int64_t runs = 1;
     for (int r = 0; r < problem->program.reducer_count; r++)
-        if (nest->in[problem->program.map.node[problem->program.reducer[r].arg[0]].index][loop] != columns * run)
+        if (nest->in[mf_reducer_operand(problem, &problem->program.reducer[r])][loop] != columns * run)
             return 1;
     while (2 * runs * run <= LANES && 2 * runs * run * columns <= STRIP_ELEMENTS && nest->size[loop] % (2 * runs) == 0)
         runs *= 2;
@@ -122,7 +132,7 @@ int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_pl
         return 1;
     int64_t item = 1, beside = 1;
     for (int r = 0; r < problem->program.reducer_count; r++) {
-        const int input = problem->program.map.node[problem->program.reducer[r].arg[0]].index;
+        const int input = mf_reducer_operand(problem, &problem->program.reducer[r]);
         if (nest->in[input][loop] != elements)
             return 1;
         item = mf_dtypes[problem->in_type[input]].size > item ? mf_dtypes[problem->in_type[input]].size : item;

@@ -30,7 +30,9 @@
  *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
  *   vload_pieces(p, step, bytes)      16 (32, 64) bytes at p, p + step ..., as one vector; bytes is a constant
  *   vload_words(p, step)              8 bytes at p, p + step ..., 0 < step <= 8; may read 16 at each
- *   vsum_bytes vpair_sum_i16          sums of 8 bytes, of 2 16-bit integers
+ *   vsum_bytes vpair_sum_i16 _u8      sums of 8 bytes, of 2 16-bit integers, of 2 bytes
+ *   vpair_squares_u16                 sums of 2 squares of 16-bit integers below 256
+ *   vzip_low_u8 vzip_high_u8          of each 16 bytes of two vectors the lower, upper 8 in turns
  */
 #ifndef MF_CPU_VEC_H
 #define MF_CPU_VEC_H

@@ -381,4 +381,24 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
     return (vec_i32)_mm256_madd_epi16((__m256i)v, _mm256_set1_epi16(1));
 }
 
+static inline vec_u16 vpair_sum_u8(vec_u8 v)
+{
+    return (vec_u16)_mm256_maddubs_epi16((__m256i)v, _mm256_set1_epi8(1));
+}
+
+static inline vec_u32 vpair_squares_u16(vec_u16 v)
+{
+    return (vec_u32)_mm256_madd_epi16((__m256i)v, (__m256i)v);
+}
+
+static inline vec_u8 vzip_low_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm256_unpacklo_epi8((__m256i)a, (__m256i)b);
+}
+
+static inline vec_u8 vzip_high_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b);
+}
+
 #endif

@@ -396,4 +396,24 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
     return (vec_i32)_mm512_madd_epi16((__m512i)v, _mm512_set1_epi16(1));
 }
 
+static inline vec_u16 vpair_sum_u8(vec_u8 v)
+{
+    return (vec_u16)_mm512_maddubs_epi16((__m512i)v, _mm512_set1_epi8(1));
+}
+
+static inline vec_u32 vpair_squares_u16(vec_u16 v)
+{
+    return (vec_u32)_mm512_madd_epi16((__m512i)v, (__m512i)v);
+}
+
+static inline vec_u8 vzip_low_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm512_unpacklo_epi8((__m512i)a, (__m512i)b);
+}
+
+static inline vec_u8 vzip_high_u8(vec_u8 a, vec_u8 b)
+{
+    return (vec_u8)_mm512_unpackhi_epi8((__m512i)a, (__m512i)b);
+}
+
 #endif

@@ -53,4 +53,26 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
     return ((w << 16) >> 16) + (w >> 16);
 }
 
+static inline vec_u16 vpair_sum_u8(vec_u8 v)
+{
+    return ((vec_u16)v & 0xff) + ((vec_u16)v >> 8);
+}
+
+static inline vec_u32 vpair_squares_u16(vec_u16 v)
+{
+    const vec_u32 w = (vec_u32)(v * v);
+    return (w & 0xffff) + (w >> 16);
+}
+
+/* Vectors of 16 bytes. */
+static inline vec_u8 vzip_low_u8(vec_u8 a, vec_u8 b)
+{
+    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+}
+
+static inline vec_u8 vzip_high_u8(vec_u8 a, vec_u8 b)
+{
+    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+}
+
 #endif
