@@ -94,6 +94,9 @@ static union value load(struct type t, const void *array, int64_t i)
     case DT_u16:
         v.i64 = u16;
         break;
+    case DT_bool:
+        v.i64 = *(const uint8_t *)p != 0;
+        break;
     default:
         v.i64 = *(const uint8_t *)p;
         break;

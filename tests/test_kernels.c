@@ -294,7 +294,7 @@ static void test_summary(const char *isa, const struct kernels *k, struct type t
             continue;
         for (int p = 0; p < PARTS; p++)
             out[p] = p == skip ? NULL : parts[p];
-        k->summary[t.dtype](&(struct summary){out[0], out[1], out[2], out[3], out[4]}, r.x, rows, n, r.pitch);
+        k->summary[t.dtype](&(struct summary){out[0], out[1], out[2], out[3], out[4], NULL}, r.x, rows, n, r.pitch);
         for (int p = 0; p < 3; p++) {
             const enum fold op = p == 0 ? FOLD_SUM : p == 1 ? FOLD_MIN : FOLD_MAX;
             (is_class ? k->fold[op][cls] : k->fold_from[op][t.dtype]).rows(want[p], r.x, rows, n, r.pitch);
@@ -515,7 +515,8 @@ static void test_isa(void (*fill)(struct kernels *), int full)
             }
         for (int d = 0; d < DT_COUNT; d++)
             if (k.fold_from[op][d].rows != NULL) {
-                const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
+                const enum dtype type = d == DT_bool && op != FOLD_SUM ? DT_u8 : (enum dtype)d; /* kernels.h */
+                const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = type};
                 test_fold_rows(k.name, &k.fold_from[op][d], (enum fold)op, t);
                 test_fold_chain(k.name, &k.fold_from[op][d], (enum fold)op, t);
                 if (k.fold_from[op][d].joined != NULL)

@@ -66,8 +66,7 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     enum dtype type = plan->problem.in_type[operand];
     const struct walk *walk = &pass->block.walk[operand];
     int is_class = squares || type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
-    int known = is_class || ((type != DT_bool || reducer->fold == FOLD_ANY) && reducer->kind == RED_FOLD &&
-                             k->fold_from[reducer->fold][type].rows);
+    int known = is_class || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows);
     known |= reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type];
     known |= (reducer->kind == RED_MOMENTS && k->moments_from[type]) || (reducer->kind == RED_LSE && k->lse_from[type]);
     int64_t run = walk->size[walk->loops - 1];
@@ -117,8 +116,8 @@ static int is_summary(const struct mf_plan *plan)
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         int is_moments = adds_squares ? data->squares[r] : reducer->kind == RED_MOMENTS;
-        int is_fold = reducer->kind == RED_FOLD && !data->squares[r] && reducer->fold <= FOLD_MAX &&
-                      reducer->fold != FOLD_PROD;
+        int is_fold =
+            reducer->kind == RED_FOLD && !data->squares[r] && reducer->fold <= FOLD_MAX && reducer->fold != FOLD_PROD;
         if (!data->straight[r] || (!is_fold && !is_moments) || mf_reducer_operand(problem, reducer) != operand ||
             seen[is_moments ? MOMENTS : reducer->fold]++)
             return 0;

@@ -152,7 +152,8 @@ struct kernels {
     arg_chain_fn *arg_chain_from[2][DT_COUNT]; /* [0] argmin, [1] argmax */
     arg_rows_fn *arg_from[2][DT_COUNT];        /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
-     * Null where there is none (then: load, and fold the class). */
+     * Null where there is none (then: load, and fold the class). min and max of bool are those of its bytes: 0, or not,
+     * as the finish part asks. */
     struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];
     pair_fn *pair[PAIR_COUNT][DT_COUNT]; /* both operands and the result of one memory type; null: bool, the 8-bit
                                           * floats, and PAIR_DIV of integers */

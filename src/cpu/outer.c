@@ -86,9 +86,8 @@ static void plan_arguments(struct mf_plan *plan)
         const int operand = mf_reducer_operand(problem, reducer);
         data->straight[r] = mf_outer_reads_memory(plan, reducer) &&
                             (data->layout == STRIP_COLUMNS || nest->in[operand][nest->kept - 1] == 1);
-        data->from[r] = data->straight[r] && !mf_is_class_type(problem->in_type[operand])
-                            ? (int)problem->in_type[operand]
-                            : -1;
+        data->from[r] =
+            data->straight[r] && !mf_is_class_type(problem->in_type[operand]) ? (int)problem->in_type[operand] : -1;
         if (reducer->kind == RED_ARG)
             data->arg[data->arg_count++] = r;
         else

@@ -70,8 +70,7 @@ static size_t row_item(const struct columns *c, int r)
     const struct problem *problem = &c->plan->problem;
     if (!c->outer->straight[r])
         return value_size(c, r);
-    return (size_t)mf_dtypes[problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])]]
-        .size;
+    return (size_t)mf_dtypes[problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])]].size;
 }
 
 /* How many of the rows that come next a chain of `count` rows is told. */

@@ -28,9 +28,7 @@ int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *redu
         return mf_outer_adds_squares(plan, reducer);
     enum dtype type = problem->in_type[node->index];
     const struct kernels *k = plan->device->kernels;
-    return mf_is_class_type(type) ||
-           (reducer->kind == RED_FOLD && (type != DT_bool || reducer->fold == FOLD_ANY) &&
-            k->fold_from[reducer->fold][type].chain) ||
+    return mf_is_class_type(type) || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].chain) ||
            (reducer->kind == RED_MOMENTS && k->moments_chain_from[type]) ||
            (reducer->kind == RED_LSE && k->lse_chain_from[type]) ||
            (reducer->kind == RED_ARG && k->arg_chain_from[reducer->fold == FOLD_MAX][type]);
@@ -79,7 +77,8 @@ static int64_t strip_elements(const struct problem *problem)
             problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || mf_reducer_is_squares(problem, reducer);
         const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
         if (reducer->kind == RED_FOLD && straight &&
-            mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size <= 2 && adds != mf_cls_is_float(reducer->cls))
+            mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size <= 2 &&
+            adds != mf_cls_is_float(reducer->cls))
             return ONE_STREAM;
     }
     return STRIP_ELEMENTS;
