@@ -122,7 +122,7 @@ static void test_columns(const struct kernels *k, enum dtype type)
     }
 }
 
-static void test_isa(void (*fill)(struct kernels *))
+__attribute__((unused)) static void test_isa(void (*fill)(struct kernels *))
 {
     static struct kernels k;
     memset(&k, 0, sizeof k);

@@ -63,8 +63,8 @@ struct columns {
     char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
 };
 
-/* outer_strip.c. Whether reducer adds the squares of an operand, and a chain kernel does; whether its kernels read its argument's rows from memory; whether all reducers are folds whose
- * order does not matter. */
+/* outer_strip.c. Whether a reducer adds the squares of an operand, and a chain kernel does; whether its kernels read
+ * its argument's rows from memory; whether all reducers are folds whose order does not matter. */
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
