@@ -96,7 +96,7 @@ struct lse_kernels {
 /* best[r], index[r] (0-based within the row) */
 typedef void arg_rows_fn(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
 /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...: where one is strictly better than
- * best[i], best[i] = it and index[i] = its number; first = 0 starts the chain */
+ * best[i], best[i] = it and index[i] = its number; first = 0 starts the chain. At most LONG_CHAIN elements */
 typedef void arg_chain_fn(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first);
 struct arg_kernels {
     arg_rows_fn *rows;

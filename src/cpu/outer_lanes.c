@@ -314,9 +314,10 @@ static void join_strip(struct columns *c, int64_t count)
 static void arg_rows(struct columns *c, int64_t e, int64_t n)
 {
     const struct outer_plan *outer = c->outer;
-    for (int64_t done = 0; outer->arg_count && done < n; done += MAX_CHAIN) {
-        const void *x[MAX_CHAIN];
-        int64_t count = n - done < MAX_CHAIN ? n - done : MAX_CHAIN;
+    const int64_t most = outer->root_count ? MAX_CHAIN : MAX_ROWS;
+    for (int64_t done = 0; outer->arg_count && done < n; done += most) {
+        const void *x[MAX_ROWS];
+        int64_t count = n - done < most ? n - done : most;
         if (outer->root_count)
             evaluate_rows(c, e + done, count, 1);
         for (int q = 0; q < outer->arg_count; q++) {
