@@ -25,7 +25,7 @@
  *   vbits                             one bit a lane of a mask
  *   vwiden                            half a vector to one of integers twice as wide (and bf16 to float)
  *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
- *   vjoin_u16 vlower_u16 vupper_u16   a vector from its halves, its halves
+ *   vjoin_u16                         a vector from its halves
  *   vnarrow_f16                       to 16-bit floats, to the nearest even
  *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
  *   vload_pieces(p, step, bytes)      16 (32, 64) bytes at p, p + step ..., as one vector; bytes is a constant
@@ -206,15 +206,6 @@ MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *
 #define MASK i64
 #include "vec_type.inc"
 
-/* Parts of vectors of short integers are rare: ends of rows. */
-#define vload_part_i8 vload_few_i8
-#define vload_part_u8 vload_few_u8
-#define vload_part_i16 vload_few_i16
-#define vload_part_u16 vload_few_u16
-#define vput_u8 vstore_part_u8
-#define vput_i8 vstore_part_i8
-#define vput_u16 vstore_part_u16
-#define vput_i16 vstore_part_i16
 #define vput_u32 vstore_part_u32
 #define vput_i32 vstore_part_i32
 #define vput_u64 vstore_part_u64
