@@ -214,6 +214,22 @@ static void plan_lanes(struct mf_plan *plan)
     data->gathers = same && data->lane_count > 1 && !data->any_order;
 }
 
+/* Whether the only reducer adds bytes, so many that it is worth to add a chain's in 16 bits first. */
+static int adds_bytes(const struct mf_plan *plan)
+{
+    const struct outer_plan *data = plan->data;
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    return plan->problem.program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM &&
+           data->from[0] >= 0 && plan->device->kernels->byte_sums[data->from[0]] && data->elements >= 2 * FEW_ROWS;
+}
+
+/* Whether all elements are in one chain of strips, which such sums allow to be as long. */
+static int joins_bytes(const struct outer_plan *data)
+{
+    return data->strip > 1 && data->layout == STRIP_ROWS && data->tiles == 1 && data->elements % data->strip == 0 &&
+           data->elements / data->strip <= LONG_CHAIN;
+}
+
 /* Whether elements and columns step through the same memory, and the number of elements is a power of two up to 128. */
 static int shares_runs(const struct mf_plan *plan)
 {
@@ -224,18 +240,21 @@ static int shares_runs(const struct mf_plan *plan)
         const struct reducer *reducer = &plan->problem.program.reducer[r];
         int input = plan->problem.program.map.node[reducer->arg[0]].index;
         shares = shares && reducer->kind == RED_FOLD && data->straight[r] &&
-                 (data->from[r] < 0 || mf_cls_is_float(reducer->cls)) && reducer->fold != FOLD_ANY &&
-                 nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
+                 (data->from[r] < 0 || mf_cls_is_float(reducer->cls) || adds_bytes(plan)) &&
+                 reducer->fold != FOLD_ANY && nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
     }
     return shares;
 }
 
 /* Whether the only output is the only fold's result, for neighbouring columns, and the kernel can store it. */
-static enum answers runs_are_answers(const struct mf_plan *plan)
+static enum answers stores_answers(const struct mf_plan *plan)
 {
     const struct outer_plan *data = plan->data;
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     const enum dtype type = plan->problem.out_type[0];
+    if (data->narrow && data->tiles == 1 && !data->split && type == (enum dtype)data->from[0] &&
+        nest_of(plan)->out[0][nest_of(plan)->kept - 1] == 1)
+        return mf_finish_answers(plan);
     if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
         !mf_is_class_type(type) || !plan->device->kernels->fold[reducer->fold][reducer->cls].runs ||
         plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
@@ -268,7 +287,9 @@ static mf_status make(struct mf_plan *plan)
     }
     data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
-    data->answers = runs_are_answers(plan);
+    data->narrow = data->layout == STRIP_COLUMNS && mf_outer_stays_narrow(plan);
+    data->byte_sums = adds_bytes(plan) && (data->runs || joins_bytes(data));
+    data->answers = stores_answers(plan);
     /* what runs fetch ahead at a block's end is the next block's */
     int64_t share = tasks / (4 * plan->threads), batch = share < RUNS_BLOCKS ? share : RUNS_BLOCKS;
     data->batch = data->runs && batch > 1 ? batch : 1;
