@@ -12,7 +12,7 @@
 
 enum { STATES_BYTES = 131072, SPLIT_TILES = 4 };
 /* What is worth the threads' start; a thread's shares of few columns whose folds have no order. */
-enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, SHARES = 8 };
+enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, RUNS_WIDTH = 2048, SHARES = 8 };
 enum { ANSWER_BYTES = 2 << 20 }; /* least outputs that runs store themselves, past the cache */
 
 static const struct nest *nest_of(const struct mf_plan *plan)
@@ -120,6 +120,15 @@ static size_t state_size(const struct reducer *reducer)
     return part_size(reducer, 0) + part_size(reducer, 1);
 }
 
+/* Whether the only reducer adds bytes, so many that it is worth to add a chain's in 16 bits first. */
+static int adds_bytes(const struct mf_plan *plan)
+{
+    const struct outer_plan *data = plan->data;
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    return plan->problem.program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM &&
+           data->from[0] >= 0 && plan->device->kernels->byte_sums[data->from[0]] && data->elements >= 2 * FEW_ROWS;
+}
+
 /* Columns of a block: a few kilobytes of each row and of states, all blocks of about the same width. */
 static void plan_width(struct mf_plan *plan)
 {
@@ -144,6 +153,8 @@ static void plan_width(struct mf_plan *plan)
         most = data->beside > 1 ? data->columns : STRIP_ELEMENTS / data->strip;
     if (data->root_count && most > BLOCK)
         most = BLOCK;
+    if (data->runs && adds_bytes(plan) && most > RUNS_WIDTH)
+        most = RUNS_WIDTH; /* the nearest cache has room for all that is between memory and memory */
     int64_t others = problem->kept_total / data->columns, share = data->columns * others / plan->threads;
     if (problem->kept_total * problem->reduced_total >= SHARED_ELEMENTS && data->strip == 1 &&
         data->tiles < 2 * plan->threads && share < most && share >= SHARED_WIDTH)
@@ -214,15 +225,6 @@ static void plan_lanes(struct mf_plan *plan)
     data->gathers = same && data->lane_count > 1 && !data->any_order;
 }
 
-/* Whether the only reducer adds bytes, so many that it is worth to add a chain's in 16 bits first. */
-static int adds_bytes(const struct mf_plan *plan)
-{
-    const struct outer_plan *data = plan->data;
-    const struct reducer *reducer = &plan->problem.program.reducer[0];
-    return plan->problem.program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM &&
-           data->from[0] >= 0 && plan->device->kernels->byte_sums[data->from[0]] && data->elements >= 2 * FEW_ROWS;
-}
-
 /* Whether all elements are in one chain of strips, which such sums allow to be as long. */
 static int joins_bytes(const struct outer_plan *data)
 {
@@ -273,6 +275,7 @@ static mf_status make(struct mf_plan *plan)
     mf_outer_choose_strip(plan, &data->strip, &data->inside, &data->layout);
     data->beside = mf_outer_blocks_beside(plan, data);
     plan_arguments(plan);
+    data->runs = shares_runs(plan) ? data->elements : 0;
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * plan->threads && tasks < 4 * plan->threads;
@@ -285,7 +288,6 @@ static mf_status make(struct mf_plan *plan)
         data->tiles = (data->elements - 1) / data->tile + 1;
         data->split_tiles = 1;
     }
-    data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->narrow = data->layout == STRIP_COLUMNS && mf_outer_stays_narrow(plan);
     data->byte_sums = adds_bytes(plan) && (data->runs || joins_bytes(data));
