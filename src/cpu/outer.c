@@ -289,7 +289,7 @@ static mf_status make(struct mf_plan *plan)
         data->split_tiles = 1;
     }
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
-    data->narrow = data->layout == STRIP_COLUMNS && mf_outer_stays_narrow(plan);
+    data->narrow = data->layout == STRIP_COLUMNS && data->strip == data->inside && mf_outer_stays_narrow(plan);
     data->byte_sums = adds_bytes(plan) && (data->runs || joins_bytes(data));
     data->answers = stores_answers(plan);
     /* what runs fetch ahead at a block's end is the next block's */
