@@ -442,6 +442,26 @@ static void test_entries(const struct kernels *k, int full)
     }
 }
 
+/* argmin, argmax, and min and max that stay short. */
+static void test_args(const struct kernels *k)
+{
+    for (int which = 0; which < 2; which++) {
+        for (int c = 0; c < CLS_COUNT; c++)
+            if (k->arg[which][c].rows != NULL) {
+                test_arg_rows(k->name, k->arg[which][c].rows, (struct type){.cls = (enum cls)c}, which);
+                test_arg_chain(k->name, k, (struct type){.cls = (enum cls)c}, which);
+            }
+        for (int d = 0; d < DT_COUNT; d++)
+            if (k->narrow[which][d].chain != NULL)
+                test_narrow(k->name, &k->narrow[which][d],
+                            (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
+        for (int d = 0; d < DT_COUNT; d++)
+            if (k->arg_from[which][d] != NULL)
+                test_arg_rows(k->name, k->arg_from[which][d],
+                              (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
+    }
+}
+
 static void test_isa(void (*fill)(struct kernels *), int full)
 {
     static struct kernels k;
@@ -502,21 +522,7 @@ static void test_isa(void (*fill)(struct kernels *), int full)
             if (k.arg_chain_from[which][d] != NULL)
                 test_arg_chain(k.name, &k, t, which);
     }
-    for (int which = 0; which < 2; which++) {
-        for (int c = 0; c < CLS_COUNT; c++)
-            if (k.arg[which][c].rows != NULL) {
-                test_arg_rows(k.name, k.arg[which][c].rows, (struct type){.cls = (enum cls)c}, which);
-                test_arg_chain(k.name, &k, (struct type){.cls = (enum cls)c}, which);
-            }
-        for (int d = 0; d < DT_COUNT; d++)
-            if (k.narrow[which][d].chain != NULL)
-                test_narrow(k.name, &k.narrow[which][d],
-                            (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
-        for (int d = 0; d < DT_COUNT; d++)
-            if (k.arg_from[which][d] != NULL)
-                test_arg_rows(k.name, k.arg_from[which][d],
-                              (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
-    }
+    test_args(&k);
 }
 
 int main(void)

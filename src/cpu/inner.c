@@ -4,8 +4,8 @@
  * An argument that is an operand with contiguous rows is read from memory by the fold kernels; any other one is
  * evaluated, block by block, into rows in the nearest cache first, which serves every stride, type and expression.
  * A long row's argmin or argmax is first the tiles' least or greatest values, and then an index in the first tile that
- * has the best one. A few long rows are shared by all threads tile by tile. Rows made of short runs that lie beside their neighbours' are
- * read together, run by run, so that memory is read in its order.
+ * has the best one. A few long rows are shared by all threads tile by tile. Rows made of short runs that lie beside
+ * their neighbours' are read together, run by run, so that memory is read in its order.
  * Rows of one fold that touch, and whose outputs do, need no finish part: the kernel stores the outputs.
  * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile, of up
  * to TILES_AT_ONCE rows that are read together. */

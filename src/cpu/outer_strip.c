@@ -171,7 +171,7 @@ int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *i
     *strip = 1;
     *layout = STRIP_ROWS;
     if (all_have_strides(plan, run, 1, 1) && nest->reduced > 1 && run <= LANES && (run & (run - 1)) == 0) {
-        /* where order is free, few long runs rather are neighbours in a chain than in a strip, whose halves must join */
+        /* where order is free, long runs are better neighbours in a chain than in a strip, whose halves must join */
         const int alone = run * columns >= LONG_RUNS &&
                           (mf_outer_stays_narrow(plan) ||
                            (mf_outer_in_any_order(&plan->problem) && plan->problem.reduced_total <= FEW_RUNS * run));
