@@ -151,6 +151,16 @@ static enum answers rows_are_answers(const struct mf_plan *plan)
     return mf_is_class_type(problem->in_type[operand]) && kernel ? answers : NO_ANSWERS;
 }
 
+/* Whether the only reducer is an argument that its kernels read from memory in tiles. Not of bf16, where they are
+ * faster than those of its extremes. */
+static int wants_values(const struct mf_plan *plan)
+{
+    const struct inner_plan *data = plan->data;
+    const struct program *program = &plan->problem.program;
+    return program->reducer_count == 1 && program->reducer[0].kind == RED_ARG && data->straight[0] && data->tiles > 1 &&
+           plan->problem.in_type[mf_inner_operand(plan, &program->reducer[0])] != DT_bf16;
+}
+
 /* Positions that are evaluated at once. */
 static int64_t block_limit(const struct inner_plan *data)
 {
@@ -243,8 +253,7 @@ static mf_status make(struct mf_plan *plan)
             plan_pass(plan, &data->pass[1], &problem->written);
     }
     data->summary = is_summary(plan);
-    data->by_value = problem->program.reducer_count == 1 && problem->program.reducer[0].kind == RED_ARG &&
-                     data->straight[0] && data->tiles > 1;
+    data->by_value = wants_values(plan);
     plan_beside(plan);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->answers = rows_are_answers(plan);
