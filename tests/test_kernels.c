@@ -1,7 +1,7 @@
 /* Every fold kernel of every instruction set this machine has, by bits, against a plain program written from the
  * comments in kernels.h. Inputs end at a page that may not be read, outputs at one that may not be written. */
 #define _GNU_SOURCE
-#include "kernel_data.h"
+#include "kernel_args.h"
 
 void mf_kernels_scalar(struct kernels *k);
 void mf_kernels_sse2(struct kernels *k);
@@ -380,59 +380,6 @@ static void test_state_merge(const char *isa, const struct kernels *k, enum cls 
     }
 }
 
-static void test_arg_rows(const char *isa, arg_rows_fn *rows, struct type t, int which)
-{
-    const enum cls cls = t.cls;
-    for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct rows r = random_rows(t, trial);
-        void *best = guard_last(out_pages, r.rows, cls_bytes[cls]);
-        int64_t *index = guard_last(out2_pages, r.rows, 8), row = 0, good = 1;
-        rows(best, index, r.x, r.rows, r.n, r.pitch);
-        for (; good && row < r.rows; row += good) {
-            const union value *x = loaded + row * r.pitch;
-            int64_t want = 0;
-            for (int64_t i = 1; i < r.n; i++)
-                want = better(cls, which, x[i], x[want]) ? i : want;
-            good = index[row] == want && same(cls, load((struct type){.cls = cls}, best, row), x[want], 0);
-        }
-        if (!CHECK_MSG(good, "%s rows arg%s %s: row %ld of %ld, n %ld, pitch %ld", isa, which ? "max" : "min",
-                       name_of(t), (long)row, (long)r.rows, (long)r.n, (long)r.pitch))
-            return;
-    }
-}
-
-static void test_arg_chain(const char *isa, const struct kernels *k, struct type t, int which)
-{
-    const enum cls cls = t.cls;
-    const struct type plain = {.cls = cls};
-    arg_chain_fn *const chain = t.is_dtype ? k->arg_chain_from[which][t.dtype] : k->arg[which][cls].chain;
-    static union value best_want[MAX_COLUMNS];
-    static int32_t index_want[MAX_COLUMNS];
-    for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct chain c = random_chain(t, trial, 32);
-        const int32_t first = trial % 3 == 0 ? 0 : (int32_t)random_to(1, 1000000);
-        void *best = guard_last(out_pages, c.n, cls_bytes[cls]);
-        int32_t *index = guard_last(out2_pages, c.n, 4);
-        fill_random(plain, best, c.n);
-        for (int64_t i = 0; i < c.n; i++) {
-            best_want[i] = first == 0 ? loaded[i] : load(plain, best, i);
-            index_want[i] = first == 0 ? 0 : (index[i] = (int32_t)i);
-            for (int64_t j = 0; j < c.count; j++)
-                if (better(cls, which, loaded[j * c.n + i], best_want[i])) {
-                    best_want[i] = loaded[j * c.n + i];
-                    index_want[i] = first + (int32_t)j;
-                }
-        }
-        chain(best, index, c.x, c.count, c.n, first);
-        int64_t i = 0;
-        while (i < c.n && index[i] == index_want[i] && same(cls, load(plain, best, i), best_want[i], 0))
-            i++;
-        if (!CHECK_MSG(i == c.n, "%s chain arg%s %s: column %ld of %ld, count %ld", isa, which ? "max" : "min",
-                       name_of(t), (long)i, (long)c.n, (long)c.count))
-            return;
-    }
-}
-
 /* Whether an entry is there exactly where kernels.h says so. */
 static void expect_entry(const char *isa, const char *table, int row, int column, int expected, int is_there)
 {
@@ -466,8 +413,12 @@ static void test_entries(const struct kernels *k, int full)
     for (int d = 0; d < DT_COUNT; d++) {
         const int is_f8 = d == DT_f8e4m3 || d == DT_f8e5m2, is_float = dtype_cls[d] <= CLS_F64;
         const int is_short = dtype_bytes[d] < cls_bytes[dtype_cls[d]] && !is_f8 && d != DT_bool;
-        for (int which = 0; which < 2; which++)
+        for (int which = 0; which < 2; which++) {
+            const int stays = full && is_short && !is_float;
+            expect_entry(k->name, "narrow", which, d, stays, k->narrow[which][d].chain && k->narrow[which][d].halves);
             expect_entry(k->name, "arg_from", which, d, full && is_short, k->arg_from[which][d] != NULL);
+            expect_entry(k->name, "arg_chain_from", which, d, full && is_short, k->arg_chain_from[which][d] != NULL);
+        }
         for (int pair = 0; pair < PAIR_COUNT; pair++)
             expect_entry(k->name, "pair", pair, d, full && !is_f8 && d != DT_bool && (pair != PAIR_DIV || is_float),
                          k->pair[pair][d] != NULL);
@@ -475,13 +426,12 @@ static void test_entries(const struct kernels *k, int full)
         expect_entry(k->name, "summary", 0, d, full && ((is_float && !is_f8) || is_byte), k->summary[d] != NULL);
         expect_entry(k->name, "summary_chain", 0, d, full && is_byte, k->summary_chain[d] != NULL);
         expect_entry(k->name, "squares", 0, d, full && ((is_float && !is_f8) || is_byte), k->squares[d] != NULL);
+        expect_entry(k->name, "byte_sums", 0, d, full && dtype_bytes[d] == 1 && is_short, k->byte_sums[d] != NULL);
         expect_entry(k->name, "moments_from", 0, d, full && is_float && is_short, k->moments_from[d] != NULL);
         expect_entry(k->name, "lse_from", 0, d, full && is_float && is_short, k->lse_from[d] != NULL);
         const int chains = full && (d == DT_f16 || d == DT_bf16);
         expect_entry(k->name, "moments_chain_from", 0, d, chains, k->moments_chain_from[d] != NULL);
         expect_entry(k->name, "lse_chain_from", 0, d, chains, k->lse_chain_from[d] != NULL);
-        expect_entry(k->name, "arg_chain_from", 0, d, chains, k->arg_chain_from[0][d] != NULL);
-        expect_entry(k->name, "arg_chain_from", 1, d, chains, k->arg_chain_from[1][d] != NULL);
         expect_entry(k->name, "sums", 0, d, full && (d == DT_f16 || d == DT_bf16), k->sums[d] != NULL);
     }
     for (int c = 0; c < CLS_COUNT; c++) {
@@ -491,6 +441,26 @@ static void test_entries(const struct kernels *k, int full)
             expect_entry(k->name, "moments", 0, c, 1, k->moments[c].rows != NULL && k->moments[c].chain != NULL);
             expect_entry(k->name, "lse", 0, c, 1, k->lse[c].rows != NULL && k->lse[c].chain != NULL);
         }
+    }
+}
+
+/* argmin, argmax, and min and max that stay short. */
+static void test_args(const struct kernels *k)
+{
+    for (int which = 0; which < 2; which++) {
+        for (int c = 0; c < CLS_COUNT; c++)
+            if (k->arg[which][c].rows != NULL) {
+                test_arg_rows(k->name, k->arg[which][c].rows, (struct type){.cls = (enum cls)c}, which);
+                test_arg_chain(k->name, k, (struct type){.cls = (enum cls)c}, which);
+            }
+        for (int d = 0; d < DT_COUNT; d++)
+            if (k->narrow[which][d].chain != NULL)
+                test_narrow(k->name, &k->narrow[which][d],
+                            (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
+        for (int d = 0; d < DT_COUNT; d++)
+            if (k->arg_from[which][d] != NULL)
+                test_arg_rows(k->name, k->arg_from[which][d],
+                              (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
     }
 }
 
@@ -537,6 +507,8 @@ static void test_isa(void (*fill)(struct kernels *), int full)
                 test_pair(k.name, k.pair[pair][d], (enum pair)pair, (enum dtype)d);
     for (int d = 0; d < DT_COUNT; d++) {
         const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
+        if (k.byte_sums[d] != NULL)
+            test_byte_sums(k.name, k.byte_sums[d], t);
         if (k.summary[d] != NULL && t.cls <= CLS_F64) /* bytes: test_bytes.c */
             test_summary(k.name, &k, t);
         if (k.squares[d] != NULL && t.cls <= CLS_F64)
@@ -553,17 +525,7 @@ static void test_isa(void (*fill)(struct kernels *), int full)
             if (k.arg_chain_from[which][d] != NULL)
                 test_arg_chain(k.name, &k, t, which);
     }
-    for (int which = 0; which < 2; which++) {
-        for (int c = 0; c < CLS_COUNT; c++)
-            if (k.arg[which][c].rows != NULL) {
-                test_arg_rows(k.name, k.arg[which][c].rows, (struct type){.cls = (enum cls)c}, which);
-                test_arg_chain(k.name, &k, (struct type){.cls = (enum cls)c}, which);
-            }
-        for (int d = 0; d < DT_COUNT; d++)
-            if (k.arg_from[which][d] != NULL)
-                test_arg_rows(k.name, k.arg_from[which][d],
-                              (struct type){.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d}, which);
-    }
+    test_args(&k);
 }
 
 int main(void)

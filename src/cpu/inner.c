@@ -3,8 +3,9 @@
  * Rows of at most one tile are folded many at a time; longer rows tile by tile, and their tiles' states once more.
  * An argument that is an operand with contiguous rows is read from memory by the fold kernels; any other one is
  * evaluated, block by block, into rows in the nearest cache first, which serves every stride, type and expression.
- * A few long rows are shared by all threads tile by tile. Rows made of short runs that lie beside their neighbours' are
- * read together, run by run, so that memory is read in its order.
+ * A long row's argmin or argmax is first the tiles' least or greatest values, and then an index in the first tile that
+ * has the best one. A few long rows are shared by all threads tile by tile. Rows made of short runs that lie beside
+ * their neighbours' are read together, run by run, so that memory is read in its order.
  * Rows of one fold that touch, and whose outputs do, need no finish part: the kernel stores the outputs.
  * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile, of up
  * to TILES_AT_ONCE rows that are read together. */
@@ -149,6 +150,16 @@ static enum answers rows_are_answers(const struct mf_plan *plan)
     return mf_is_class_type(problem->in_type[operand]) && kernel ? answers : NO_ANSWERS;
 }
 
+/* Whether the only reducer is an argument that its kernels read from memory in tiles. Not of bf16, where they are
+ * faster than those of its extremes. */
+static int wants_values(const struct mf_plan *plan)
+{
+    const struct inner_plan *data = plan->data;
+    const struct program *program = &plan->problem.program;
+    return program->reducer_count == 1 && program->reducer[0].kind == RED_ARG && data->straight[0] && data->tiles > 1 &&
+           plan->problem.in_type[mf_reducer_operand(&plan->problem, &program->reducer[0])] != DT_bf16;
+}
+
 /* Positions that are evaluated at once. */
 static int64_t block_limit(const struct inner_plan *data)
 {
@@ -241,6 +252,7 @@ static mf_status make(struct mf_plan *plan)
             plan_pass(plan, &data->pass[1], &problem->written);
     }
     data->summary = is_summary(plan);
+    data->by_value = wants_values(plan);
     plan_beside(plan);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->answers = rows_are_answers(plan);
@@ -319,7 +331,7 @@ static void long_row(struct worker *w, int64_t o, int64_t i)
 {
     const struct inner_plan *data = w->inner;
     tiles_of_row(w, o, 0, data->tiles, 0, i);
-    mf_inner_join(w, &w->states, 0, i);
+    mf_inner_join(w, &w->states, 0, o, i);
 }
 
 /* n outputs whose runs lie together, but for those that begin a new round of the last kept loop. */
@@ -334,7 +346,7 @@ static void rows_beside(struct worker *w, int64_t first, int64_t n)
         i += here;
     }
     for (int64_t i = 0; i < n; i++)
-        mf_inner_join(w, &w->states, i * data->tiles, i);
+        mf_inner_join(w, &w->states, i * data->tiles, first + i, i);
 }
 
 static void group_of_rows(struct worker *w, int64_t first, int64_t n)
@@ -401,7 +413,7 @@ static void run_split(struct job *job, int threads)
     start_worker(&w, job, 0, kept);
     lay_out_states(job->plan, job->shared_states, kept, &w.states);
     for (int64_t o = 0; o < kept; o++)
-        mf_inner_join(&w, &w.states, o * data->tiles, o);
+        mf_inner_join(&w, &w.states, o * data->tiles, o, o);
     mf_finish_store(&w.finish, 0, kept, NULL);
 }
 

@@ -31,12 +31,13 @@ struct inner_plan {
     enum answers answers;       /* rows of one fold that touch, whose kernel stores the outputs, which touch as well */
     int past_cache;             /* them: past the cache */
     int fetches;                /* evaluated operands are large: fetched ahead */
+    int by_value;               /* of an argument reducer's tiles only the best values are kept */
     int windows;                /* some window may leave its tensor */
     size_t worker_bytes, finish_bytes, user_bytes, row_bytes, states_bytes;
 };
 
-/* Tile states of one row (or, when split, of all): values in the class for RED_FOLD, struct state, or a user's
- * bytes. */
+/* Tile states of one row (or, when split, of all): values in the class for RED_FOLD and by_value, struct state, or a
+ * user's bytes. */
 struct tile_states {
     char *of[MAX_REDUCERS];
 };
@@ -68,8 +69,8 @@ void mf_inner_answers(struct worker *w, int64_t o, int64_t n);
 /* All tiles of `outputs` outputs from o on, whose runs lie together: run after run, in all of them. Their states are
  * those of places i ... in the group. */
 void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i);
-/* Folds `tiles` tile states, the last of `last` elements, into results at index i. */
-void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i);
+/* Folds the tile states of output o, which begin at `first`, into results at index i. */
+void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t o, int64_t i);
 
 /* Tiles that are folded at once; runs that are read beside each other are as many tiles of 4 bytes, or more of less. */
 enum { TILES_AT_ONCE = 16, MOST_TILES = 4 * TILES_AT_ONCE };

@@ -92,6 +92,12 @@ static char *part(struct worker *w, int r, int p, int64_t i, size_t size)
     return array ? array + (size_t)i * size : NULL;
 }
 
+/* Whether reducer's state of a tile is one value. */
+static int keeps_value(const struct worker *w, const struct reducer *reducer)
+{
+    return reducer->kind == RED_FOLD || w->inner->by_value;
+}
+
 /* Built-in reducer r over `rows` rows of n elements at a pitch, to the two arrays of its results. */
 static void fold_rows_to(void *first, void *second, const struct worker *w, int r, const struct source *source,
                          int from, int64_t rows, int64_t n)
@@ -99,7 +105,7 @@ static void fold_rows_to(void *first, void *second, const struct worker *w, int 
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     const struct kernels *k = w->kernels;
     enum cls cls = reducer->cls;
-    switch (reducer->kind) {
+    switch (keeps_value(w, reducer) ? RED_FOLD : reducer->kind) {
     case RED_FOLD:
         (w->inner->squares[r] ? k->squares[w->plan->problem.in_type[mf_reducer_operand(&w->plan->problem, reducer)]]
          : from >= 0          ? k->fold_from[reducer->fold][from].rows
@@ -284,11 +290,11 @@ static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t,
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     size_t size = mf_inner_state_size(reducer), value = mf_cls_size(reducer->cls);
-    char *to = w->states.of[r] + (size_t)t * size;
-    if (reducer->kind == RED_FOLD) {
-        copy_value(to, first, value);
+    if (keeps_value(w, reducer)) {
+        copy_value(w->states.of[r] + (size_t)t * value, first, value);
         return;
     }
+    char *to = w->states.of[r] + (size_t)t * size;
     struct state state;
     memset(&state, 0, sizeof state);
     copy_value(&state.v[0], first, value);
@@ -392,7 +398,7 @@ int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
     int64_t tiles =
         straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
                       w->pointers->in[operand], f, most, TILE, &source);
-    if (program->reducer_count == 1 && reducer->kind == RED_FOLD) {
+    if (program->reducer_count == 1 && keeps_value(w, reducer)) {
         fold_rows_to(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), NULL, w, 0, &source, from, tiles, TILE);
         return tiles;
     }
@@ -431,21 +437,46 @@ static void join_user(struct worker *w, int r, char *states, int64_t n, int64_t 
     user_finish(w, r, states, 1, i);
 }
 
-void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t i)
+/* The first tile of output o that has the best of the tiles' values, and where it is there. */
+static struct state join_arg(struct worker *w, const struct reducer *reducer, const char *values, int64_t o)
+{
+    const struct inner_plan *data = w->inner;
+    const int is_max = reducer->fold == FOLD_MAX;
+    arg_rows_fn *rows = w->kernels->arg[is_max][reducer->cls].rows;
+    struct state best = mf_state_identity(reducer);
+    for (int64_t t = 0; t < data->tiles; t += TILE) {
+        struct state of_tiles = best;
+        const int64_t n = data->tiles - t < TILE ? data->tiles - t : TILE;
+        rows(&of_tiles.v[0], &of_tiles.n, values + (size_t)t * mf_cls_size(reducer->cls), 1, n, n);
+        of_tiles.n += t;
+        best = t ? mf_state_combine(reducer, best, of_tiles) : of_tiles;
+    }
+    struct source source;
+    int operand, from = memory_type(w, 0, &operand);
+    const int64_t e = best.n * TILE, n = data->elements - e < TILE ? data->elements - e : TILE;
+    straight_rows(&data->pass[0].block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
+                  w->pointers->in[operand], o * data->elements + e, 1, n, &source);
+    (from >= 0 ? w->kernels->arg_from[is_max][from] : rows)(&best.v[0], &best.n, source.x, 1, n, n);
+    best.n += e;
+    return best;
+}
+
+void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t o, int64_t i)
 {
     const struct program *program = &w->plan->problem.program;
     int64_t tiles = w->inner->tiles;
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         size_t value = mf_cls_size(reducer->cls);
-        char *of = states->of[r] + (size_t)first * mf_inner_state_size(reducer);
+        char *of = states->of[r] + (size_t)first * (keeps_value(w, reducer) ? value : mf_inner_state_size(reducer));
         if (reducer->kind == RED_USER) {
             join_user(w, r, of, tiles, i);
         } else if (reducer->kind == RED_FOLD) {
             join_values(w, reducer, of, tiles);
             memcpy(part(w, r, 0, i, value), of, value);
         } else {
-            struct state state = mf_state_fold(reducer, (struct state *)(void *)of, tiles);
+            struct state state = w->inner->by_value ? join_arg(w, reducer, of, o)
+                                                    : mf_state_fold(reducer, (struct state *)(void *)of, tiles);
             memcpy(part(w, r, 0, i, value), &state.v[0], value);
             if (reducer->kind == RED_ARG)
                 memcpy(part(w, r, 1, i, 8), &state.n, 8);

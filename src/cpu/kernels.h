@@ -55,6 +55,13 @@ struct fold_kernels {
     answers_fn *answers; /* where runs are */
 };
 
+/* min and max of integers shorter than their class, which stay what they are: chain, with out and acc of the type in
+ * memory; halves, out[i] = x[2i] o x[2i+1] for i < n, where out may be x. */
+struct narrow_kernels {
+    chain_fn *chain;
+    void (*halves)(void *out, const void *x, int64_t n);
+};
+
 /* A state of two numbers, of row r at index r of both arrays: x[r*pitch] ... x[r*pitch + n-1], 1 <= n <= 4096. */
 typedef void states_fn(void *first, void *second, const void *x, int64_t rows, int64_t n, int64_t pitch);
 
@@ -100,7 +107,7 @@ struct lse_kernels {
 /* best[r], index[r] (0-based within the row) */
 typedef void arg_rows_fn(void *best, int64_t *index, const void *x, int64_t rows, int64_t n, int64_t pitch);
 /* element number k = first, first+1, ... of each chain: x[0][i], x[1][i] ...: where one is strictly better than
- * best[i], best[i] = it and index[i] = its number; first = 0 starts the chain */
+ * best[i], best[i] = it and index[i] = its number; first = 0 starts the chain. At most LONG_CHAIN elements */
 typedef void arg_chain_fn(void *best, int32_t *index, const void *const *x, int64_t count, int64_t n, int32_t first);
 struct arg_kernels {
     arg_rows_fn *rows;
@@ -136,7 +143,7 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, pair and sums (all null); callers then do the same in more steps. */
+ * squares, *_from, narrow, byte_sums, pair and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -155,13 +162,15 @@ struct kernels {
      * Null where there is none (then: load, and fold the class). min and max of bool are those of its bytes: 0, or not,
      * as the finish part asks. */
     struct fold_kernels fold_from[FOLD_COUNT][DT_COUNT];
-    pair_fn *pair[PAIR_COUNT][DT_COUNT]; /* both operands and the result of one memory type; null: bool, the 8-bit
+    struct narrow_kernels narrow[2][DT_COUNT]; /* [0] min, [1] max */
+    chain_fn *byte_sums[DT_COUNT];             /* sums of i8 in i16, of u8 in u16, which are acc and out */
+    pair_fn *pair[PAIR_COUNT][DT_COUNT];       /* both operands and the result of one memory type; null: bool, the 8-bit
                                           * floats, and PAIR_DIV of integers */
-    map_fn *map[MAP_COUNT][4];           /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
-    convert_fn *load[DT_COUNT];          /* memory type to its class */
-    convert_fn *store[DT_COUNT][4];      /* class to memory type */
-    convert_fn *convert[4][4];           /* from class, to class */
-    sums_fn *sums[DT_COUNT];             /* f16 and bf16; others: null */
+    map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
+    convert_fn *load[DT_COUNT];     /* memory type to its class */
+    convert_fn *store[DT_COUNT][4]; /* class to memory type */
+    convert_fn *convert[4][4];      /* from class, to class */
+    sums_fn *sums[DT_COUNT];        /* f16 and bf16; others: null */
     const struct contraction_kernels *contractions;
     void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
     convert_fn *stream_f32, *stream_f64; /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */

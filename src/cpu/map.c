@@ -60,7 +60,7 @@ static void cut_loops(struct mf_plan *plan, int64_t most)
 static int64_t most_positions(const struct problem *problem, int buffers)
 {
     const int64_t fit = REPEATED_BYTES / mf_dtypes[problem->out_type[0]].size;
-    return buffers > FEW_BUFFERS ? BLOCK : fit < 2 * BLOCK ? fit : 2 * BLOCK;
+    return buffers > FEW_BUFFERS ? BLOCK : fit < 4 * BLOCK ? fit : 4 * BLOCK;
 }
 
 static mf_status make(struct mf_plan *plan)

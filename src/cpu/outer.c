@@ -12,7 +12,7 @@
 
 enum { STATES_BYTES = 131072, SPLIT_TILES = 4 };
 /* What is worth the threads' start; a thread's shares of few columns whose folds have no order. */
-enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, SHARES = 8 };
+enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, RUNS_WIDTH = 2048, SHARES = 8 };
 enum { ANSWER_BYTES = 2 << 20 }; /* least outputs that runs store themselves, past the cache */
 
 static const struct nest *nest_of(const struct mf_plan *plan)
@@ -119,6 +119,16 @@ static size_t state_size(const struct reducer *reducer)
     return part_size(reducer, 0) + part_size(reducer, 1);
 }
 
+/* Whether the only reducer adds bytes, so many that it is worth to add a chain's in 16 bits first. */
+static int adds_bytes(const struct mf_plan *plan)
+{
+    const struct outer_plan *data = plan->data;
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    return plan->problem.program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM &&
+           !mf_reducer_is_squares(&plan->problem, reducer) && data->from[0] >= 0 &&
+           plan->device->kernels->byte_sums[data->from[0]] && data->elements >= 2 * FEW_ROWS;
+}
+
 /* Columns of a block: a few kilobytes of each row and of states, all blocks of about the same width. */
 static void plan_width(struct mf_plan *plan)
 {
@@ -143,6 +153,8 @@ static void plan_width(struct mf_plan *plan)
         most = data->beside > 1 ? data->columns : STRIP_ELEMENTS / data->strip;
     if (data->root_count && most > BLOCK)
         most = BLOCK;
+    if (data->runs && adds_bytes(plan) && most > RUNS_WIDTH)
+        most = RUNS_WIDTH; /* the nearest cache has room for all that is between memory and memory */
     int64_t others = problem->kept_total / data->columns, share = data->columns * others / plan->threads;
     if (problem->kept_total * problem->reduced_total >= SHARED_ELEMENTS && data->strip == 1 &&
         data->tiles < 2 * plan->threads && share < most && share >= SHARED_WIDTH)
@@ -238,6 +250,13 @@ static void plan_lanes(struct mf_plan *plan)
     data->gathers = same && data->lane_count > 1 && !data->any_order;
 }
 
+/* Whether all elements are in one chain of strips, which such sums allow to be as long. */
+static int joins_bytes(const struct outer_plan *data)
+{
+    return data->strip > 1 && data->layout == STRIP_ROWS && data->tiles == 1 && data->elements % data->strip == 0 &&
+           data->elements / data->strip <= LONG_CHAIN;
+}
+
 /* Whether elements and columns step through the same memory, and the number of elements is a power of two up to 128. */
 static int shares_runs(const struct mf_plan *plan)
 {
@@ -248,18 +267,21 @@ static int shares_runs(const struct mf_plan *plan)
         const struct reducer *reducer = &plan->problem.program.reducer[r];
         int input = mf_reducer_operand(&plan->problem, reducer);
         shares = shares && reducer->kind == RED_FOLD && data->straight[r] &&
-                 (data->from[r] < 0 || mf_cls_is_float(reducer->cls)) && reducer->fold != FOLD_ANY &&
-                 nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
+                 (data->from[r] < 0 || mf_cls_is_float(reducer->cls) || adds_bytes(plan)) &&
+                 reducer->fold != FOLD_ANY && nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
     }
     return shares;
 }
 
 /* Whether the only output is the only fold's result, for neighbouring columns, and the kernel can store it. */
-static enum answers runs_are_answers(const struct mf_plan *plan)
+static enum answers stores_answers(const struct mf_plan *plan)
 {
     const struct outer_plan *data = plan->data;
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     const enum dtype type = plan->problem.out_type[0];
+    if (data->narrow && data->tiles == 1 && !data->split && type == (enum dtype)data->from[0] &&
+        nest_of(plan)->out[0][nest_of(plan)->kept - 1] == 1)
+        return mf_finish_answers(plan);
     if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
         !mf_is_class_type(type) || !plan->device->kernels->fold[reducer->fold][reducer->cls].runs ||
         plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
@@ -278,6 +300,7 @@ static mf_status make(struct mf_plan *plan)
     mf_outer_choose_strip(plan, &data->strip, &data->inside, &data->layout);
     data->beside = mf_outer_blocks_beside(plan, data);
     plan_arguments(plan);
+    data->runs = shares_runs(plan) ? data->elements : 0;
     plan_width(plan);
     int64_t tasks = problem->kept_total / data->columns * data->blocks;
     data->split = plan->threads > 1 && data->tiles >= 2 * plan->threads && tasks < 4 * plan->threads;
@@ -290,9 +313,10 @@ static mf_status make(struct mf_plan *plan)
         data->tiles = (data->elements - 1) / data->tile + 1;
         data->split_tiles = 1;
     }
-    data->runs = shares_runs(plan) ? data->elements : 0;
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
-    data->answers = runs_are_answers(plan);
+    data->narrow = data->layout == STRIP_COLUMNS && data->strip == data->inside && mf_outer_stays_narrow(plan);
+    data->byte_sums = adds_bytes(plan) && (data->runs || joins_bytes(data));
+    data->answers = stores_answers(plan);
     /* what runs fetch ahead at a block's end is the next block's */
     int64_t share = tasks / (4 * plan->threads), batch = share < RUNS_BLOCKS ? share : RUNS_BLOCKS;
     data->batch = data->runs && batch > 1 ? batch : 1;

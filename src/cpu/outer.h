@@ -27,8 +27,10 @@ struct outer_plan {
     int together;                       /* so many of them, the first ones, are a summary of bytes: one kernel's */
     int gathers;                        /* they go over the same rows more than once */
     int any_order;                      /* their folds give the same in any order */
+    int narrow;                         /* STRIP_COLUMNS of one min or max of short integers, which stay short */
+    int byte_sums;                      /* one sum of bytes, so few a chain that 16 bits are enough until strips join */
     int64_t runs;                       /* element e of column c is column c+e: how many elements, else 0 */
-    enum answers answers;               /* whether the runs' folds are the output itself, in neighbouring columns */
+    enum answers answers;               /* whether these folds are the output itself, in neighbouring columns */
     struct walk answer;                 /* the kept loops but the columns' of that output */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
     int joins;                          /* one sum or product read from memory, in several strips: joined kernels */
@@ -56,7 +58,7 @@ struct columns {
     const char *after[MF_MAX_INPUTS]; /* the same of the block that is read afterwards, or null */
     int64_t width;                    /* columns of this block */
     int64_t strip;                    /* the plan's, or 1 for elements that end inside a strip */
-    char *answer;                     /* where the runs' folds go when they are the output; else null */
+    char *answer;                     /* where folds go when they are the output; else null */
     struct block block;
     char *piece;                           /* a piece of a lane's rows, gathered */
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */
@@ -68,6 +70,8 @@ struct columns {
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
+/* Whether the only reducer is a min or max of short integers whose kernels leave them short. */
+int mf_outer_stays_narrow(const struct mf_plan *plan);
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
 int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout);
 /* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as

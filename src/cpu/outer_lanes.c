@@ -98,6 +98,10 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     next = next ? then : NULL;
     if (mf_reducer_is_squares(&c->plan->problem, reducer) && from >= 0)
         k->summary_chain[from](&(struct summary){.squares = a}, append, at, count, n, next);
+    else if (c->outer->byte_sums)
+        k->byte_sums[from](c->buffer[r][1][0], NULL, at, count, n, next);
+    else if (c->outer->narrow)
+        k->narrow[reducer->fold == FOLD_MAX][from].chain(a, append ? a : NULL, at, count, n, next);
     else if (reducer->kind == RED_FOLD)
         (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls])
             .chain(a, append ? a : NULL, at, count, n, next);
@@ -328,14 +332,67 @@ static void join_strip(struct columns *c, int64_t count)
     }
 }
 
+/* The elements inside the strips of one min or max of short integers, which stay short until there is one a column. */
+static void join_narrow(struct columns *c)
+{
+    const int r = c->outer->lane[0], from = c->outer->from[r];
+    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    char *strip = c->buffer[r][0][0];
+    for (int64_t half = c->outer->inside / 2; half; half /= 2)
+        c->kernels->narrow[reducer->fold == FOLD_MAX][from].halves(half == 1 && c->answer ? c->answer : strip, strip,
+                                                                   c->width * half);
+    if (c->answer)
+        return;
+    c->kernels->load[from](c->buffer[r][1][0], strip, c->width);
+    memcpy(strip, c->buffer[r][1][0], (size_t)c->width * value_size(c, r));
+}
+
+/* Sums of bytes leave their 16 bits: the rows of a strip that these are of, as many as leave whole vectors; the others
+ * join as ever. count: as in join_strip. */
+static void join_bytes(struct columns *c, int64_t count)
+{
+    enum { FEWEST = 64 };
+    const int r = c->outer->lane[0], wide = c->outer->from[r] == DT_i8 ? DT_i16 : DT_u16;
+    const int64_t strip = c->strip, all = c->width / c->outer->beside * strip;
+    int64_t rows = strip;
+    while (rows > 1 && (all / rows < FEWEST || rows > LONG_CHAIN))
+        rows /= 2;
+    for (int64_t b = 0; b < c->outer->beside; b++) {
+        const void *x[LONG_CHAIN];
+        for (int64_t k = 0; k < rows; k++)
+            x[k] = c->buffer[r][1][0] + (b * all + k * (all / rows)) * 2;
+        c->kernels->fold_from[FOLD_SUM][wide].chain(c->buffer[r][0][0] + b * (all / rows) * 8, NULL, x, rows,
+                                                    all / rows, NULL);
+    }
+    c->strip = strip / rows;
+    if (c->strip > 1)
+        join_strip(c, count * rows);
+    c->strip = strip;
+}
+
+/* Runs of n bytes that begin at every column: of every eight bytes first, in 16 bits. */
+static void byte_runs(struct columns *c, const char *x, char *y, int64_t n)
+{
+    const int r = c->outer->lane[0], from = c->outer->from[r];
+    const void *rows[LANES / FEW_ROWS];
+    char *eights = c->buffer[r][1][0];
+    for (int64_t k = 0; k < FEW_ROWS; k++)
+        rows[k] = x + k;
+    c->kernels->byte_sums[from](eights, NULL, rows, FEW_ROWS, c->width + n - FEW_ROWS, NULL);
+    for (int64_t k = 0; k < n / FEW_ROWS; k++)
+        rows[k] = eights + 2 * FEW_ROWS * k;
+    c->kernels->fold_from[FOLD_SUM][from == DT_i8 ? DT_i16 : DT_u16].chain(y, NULL, rows, n / FEW_ROWS, c->width, NULL);
+}
+
 /* argmin and argmax take the rows one after the other; index r of the tile's best row goes to buffer[r][0][1] as
  * i32. */
 static void arg_rows(struct columns *c, int64_t e, int64_t n)
 {
     const struct outer_plan *outer = c->outer;
-    for (int64_t done = 0; outer->arg_count && done < n; done += MAX_CHAIN) {
-        const void *x[MAX_CHAIN];
-        int64_t count = n - done < MAX_CHAIN ? n - done : MAX_CHAIN;
+    const int64_t most = outer->root_count ? MAX_CHAIN : MAX_ROWS;
+    for (int64_t done = 0; outer->arg_count && done < n; done += most) {
+        const void *x[MAX_ROWS];
+        int64_t count = n - done < most ? n - done : most;
         if (outer->root_count)
             evaluate_rows(c, e + done, count, 1);
         for (int q = 0; q < outer->arg_count; q++) {
@@ -374,6 +431,10 @@ static void shared_runs(struct columns *c, int64_t n)
         chain_fn *chain = c->kernels->fold[reducer->fold][reducer->cls].chain;
         const char *x = c->base[mf_reducer_operand(problem, reducer)];
         char *y = c->buffer[r][0][0];
+        if (c->outer->byte_sums) {
+            byte_runs(c, x, y, n);
+            continue;
+        }
         if (c->outer->from[r] >= 0) { /* once, although every element is in n runs */
             c->kernels->load[c->outer->from[r]](c->buffer[r][1][0], x, c->width + n - 1);
             x = c->buffer[r][1][0];
@@ -400,7 +461,11 @@ static void fold_lanes(struct columns *c, int64_t e, int64_t n)
     int64_t count = c->outer->any_order ? in_sequence(c, e, n, 0)
                     : joins(c, n)       ? joined_tree(c, e, n)
                                         : tree(c, e, n, 0, 1, 0);
-    if (c->strip > 1)
+    if (c->outer->narrow)
+        join_narrow(c);
+    else if (c->outer->byte_sums)
+        join_bytes(c, count);
+    else if (c->strip > 1)
         join_strip(c, count);
 }
 

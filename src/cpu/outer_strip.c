@@ -2,7 +2,7 @@
  * one strip. */
 #include "outer.h"
 
-enum { MIN_WIDTH = 16 };
+enum { MIN_WIDTH = 16, LONG_RUNS = 1024, FEW_RUNS = 8 };
 
 static const struct nest *nest_of(const struct mf_plan *plan)
 {
@@ -63,6 +63,17 @@ int mf_outer_in_any_order(const struct problem *problem)
             return 0;
     }
     return 1;
+}
+
+int mf_outer_stays_narrow(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    return problem->program.reducer_count == 1 && reducer->kind == RED_FOLD && mf_outer_reads_memory(plan, reducer) &&
+           (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX) &&
+           plan->device->kernels
+               ->narrow[reducer->fold == FOLD_MAX][problem->in_type[problem->program.map.node[reducer->arg[0]].index]]
+               .chain;
 }
 
 /* Most elements of a strip: as many as give long rows; where chains widen elements of one or two bytes, as many as
@@ -169,7 +180,11 @@ int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *i
     *strip = 1;
     *layout = STRIP_ROWS;
     if (all_have_strides(plan, run, 1, 1) && nest->reduced > 1 && run <= LANES && (run & (run - 1)) == 0) {
-        *strip = run * runs_in_strip(plan, run, columns);
+        /* where order is free, long runs are better neighbours in a chain than in a strip, whose halves must join */
+        const int alone = run * columns >= LONG_RUNS &&
+                          (mf_outer_stays_narrow(plan) ||
+                           (mf_outer_in_any_order(&plan->problem) && plan->problem.reduced_total <= FEW_RUNS * run));
+        *strip = run * (alone ? 1 : runs_in_strip(plan, run, columns));
         *inside = run;
         *layout = STRIP_COLUMNS;
         return 1;

@@ -12,7 +12,7 @@
 #include <stdio.h>
 
 enum { OUT, X, Y, SIDES };
-enum { TILE_BYTES = 64 << 10, SHARED_BYTES = 16 << 10, TASK_BYTES = 256 << 10, LONG_ROW = 1024, LINE = 64 };
+enum { TILE_BYTES = 64 << 10, SHARED_BYTES = 16 << 10, TASK_BYTES = 256 << 10, LONG_ROW = 256, LINE = 64 };
 
 struct pair_plan {
     pair_fn *kernel;

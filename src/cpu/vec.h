@@ -25,7 +25,7 @@
  *   vbits                             one bit a lane of a mask
  *   vwiden                            half a vector to one of integers twice as wide (and bf16 to float)
  *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
- *   vjoin_u16 vlower_u16 vupper_u16   a vector from its halves, its halves
+ *   vjoin_u16                         a vector from its halves
  *   vnarrow_f16                       to 16-bit floats, to the nearest even
  *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
  *   vload_pieces(p, step, bytes)      16 (32, 64) bytes at p, p + step ..., as one vector; bytes is a constant
@@ -96,12 +96,12 @@ struct place {
 };
 
 /* Where what is read next lies: some kilobytes later, for the second cache; less, for the nearest one: a kernel with
- * more to compute than one operation an element has no time to wait for the second one either; what is not in the second
- * cache yet would block the nearest one's few places for lines under way. How many kilobytes are best depends on the
- * processor, of which the size of its second cache tells enough (large_cache, set with the table of kernels). Rows and
- * streams of more memory than all caches hold, in parts of a plain read: with 1 MB (Zen 5), var of rows .86 to .95 with
- * 8 KB; with 2 MB (a Xeon with AVX-512 for 16-bit floats), sum .89 to .97, var .75 to .89 with 3 KB instead of 8, and
- * streams of short elements .74 to .78 with 4. */
+ * more to compute than one operation an element has no time to wait for the second one either; what is not in the
+ * second cache yet would block the nearest one's few places for lines under way. How many kilobytes are best depends on
+ * the processor, of which the size of its second cache tells enough (large_cache, set with the table of kernels). Rows
+ * and streams of more memory than all caches hold, in parts of a plain read: with 1 MB (Zen 5), var of rows .86 to .95
+ * with 8 KB; with 2 MB (a Xeon with AVX-512 for 16-bit floats), sum .89 to .97, var .75 to .89 with 3 KB instead of 8,
+ * and streams of short elements .74 to .78 with 4. */
 enum {
     SOON_BYTES = 256,
     FAR_BYTES = 8192,
@@ -123,8 +123,8 @@ static inline struct place place_after(int64_t bytes, int64_t n, int64_t gap, in
     return (struct place){bytes + rows * gap, bytes + (rows + 1) * gap, n - later % n};
 }
 
-/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. A kernel of rows
- * asks between its loads, not for many lines at once; for the nearest cache only if large_cache. */
+/* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. A kernel of
+ * rows asks between its loads, not for many lines at once; for the nearest cache only if large_cache. */
 static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 {
     const int64_t gap = (pitch - n) * size, far = large_cache ? LARGE_CACHE_ROW_BYTES : FAR_BYTES;
@@ -222,15 +222,6 @@ MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *
 #define MASK i64
 #include "vec_type.inc"
 
-/* Parts of vectors of short integers are rare: ends of rows. */
-#define vload_part_i8 vload_few_i8
-#define vload_part_u8 vload_few_u8
-#define vload_part_i16 vload_few_i16
-#define vload_part_u16 vload_few_u16
-#define vput_u8 vstore_part_u8
-#define vput_i8 vstore_part_i8
-#define vput_u16 vstore_part_u16
-#define vput_i16 vstore_part_i16
 #define vput_u32 vstore_part_u32
 #define vput_i32 vstore_part_i32
 #define vput_u64 vstore_part_u64

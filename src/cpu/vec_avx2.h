@@ -19,6 +19,16 @@
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
 
+/* Parts of vectors of short integers are rare: ends of rows. */
+#define vload_part_i8 vload_few_i8
+#define vload_part_u8 vload_few_u8
+#define vload_part_i16 vload_few_i16
+#define vload_part_u16 vload_few_u16
+#define vput_u8 vstore_part_u8
+#define vput_i8 vstore_part_i8
+#define vput_u16 vstore_part_u16
+#define vput_i16 vstore_part_i16
+
 static inline vec_f32 vfma_f32(vec_f32 x, vec_f32 y, vec_f32 z)
 {
     return (vec_f32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
@@ -339,16 +349,6 @@ static inline vec_f32 vwiden_f16(vec_half_u16 h)
 static inline vec_u16 vjoin_u16(vec_half_u16 a, vec_half_u16 b)
 {
     return (vec_u16)_mm256_inserti128_si256(_mm256_castsi128_si256((__m128i)a), (__m128i)b, 1);
-}
-
-static inline vec_half_u16 vlower_u16(vec_u16 v)
-{
-    return (vec_half_u16)_mm256_castsi256_si128((__m256i)v);
-}
-
-static inline vec_half_u16 vupper_u16(vec_u16 v)
-{
-    return (vec_half_u16)_mm256_extracti128_si256((__m256i)v, 1);
 }
 
 static inline vec_half_u16 vnarrow_f16(vec_f32 v)

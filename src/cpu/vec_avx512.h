@@ -192,6 +192,52 @@ static inline uint32_t vfirst(int64_t m)
     return (uint32_t)((UINT64_C(1) << m) - 1);
 }
 
+/* The same of 64 lanes at most. */
+static inline uint64_t vfirst_short(int64_t m)
+{
+    return m < 64 ? (UINT64_C(1) << m) - 1 : UINT64_MAX;
+}
+
+static inline vec_i8 vload_part_i8(const int8_t *p, int64_t m, vec_i8 fill)
+{
+    return (vec_i8)_mm512_mask_loadu_epi8((__m512i)fill, (__mmask64)vfirst_short(m), p);
+}
+
+static inline vec_u8 vload_part_u8(const uint8_t *p, int64_t m, vec_u8 fill)
+{
+    return (vec_u8)_mm512_mask_loadu_epi8((__m512i)fill, (__mmask64)vfirst_short(m), p);
+}
+
+static inline vec_i16 vload_part_i16(const int16_t *p, int64_t m, vec_i16 fill)
+{
+    return (vec_i16)_mm512_mask_loadu_epi16((__m512i)fill, (__mmask32)vfirst_short(m), p);
+}
+
+static inline vec_u16 vload_part_u16(const uint16_t *p, int64_t m, vec_u16 fill)
+{
+    return (vec_u16)_mm512_mask_loadu_epi16((__m512i)fill, (__mmask32)vfirst_short(m), p);
+}
+
+static inline void vput_i8(int8_t *p, int64_t m, vec_i8 v)
+{
+    _mm512_mask_storeu_epi8(p, (__mmask64)vfirst_short(m), (__m512i)v);
+}
+
+static inline void vput_u8(uint8_t *p, int64_t m, vec_u8 v)
+{
+    _mm512_mask_storeu_epi8(p, (__mmask64)vfirst_short(m), (__m512i)v);
+}
+
+static inline void vput_i16(int16_t *p, int64_t m, vec_i16 v)
+{
+    _mm512_mask_storeu_epi16(p, (__mmask32)vfirst_short(m), (__m512i)v);
+}
+
+static inline void vput_u16(uint16_t *p, int64_t m, vec_u16 v)
+{
+    _mm512_mask_storeu_epi16(p, (__mmask32)vfirst_short(m), (__m512i)v);
+}
+
 static inline vec_i32 vload_part_i32(const int32_t *p, int64_t m, vec_i32 fill)
 {
     return (vec_i32)_mm512_mask_loadu_epi32((__m512i)fill, (__mmask16)vfirst(m), p);
@@ -350,16 +396,6 @@ static inline vec_f32 vwiden_f16(vec_half_u16 h)
 static inline vec_u16 vjoin_u16(vec_half_u16 a, vec_half_u16 b)
 {
     return (vec_u16)_mm512_inserti64x4(_mm512_castsi256_si512((__m256i)a), (__m256i)b, 1);
-}
-
-static inline vec_half_u16 vlower_u16(vec_u16 v)
-{
-    return (vec_half_u16)_mm512_castsi512_si256((__m512i)v);
-}
-
-static inline vec_half_u16 vupper_u16(vec_u16 v)
-{
-    return (vec_half_u16)_mm512_extracti64x4_epi64((__m512i)v, 1);
 }
 
 static inline vec_half_u16 vnarrow_f16(vec_f32 v)

@@ -13,6 +13,16 @@
 #define vmin_u64 vlesser_u64
 #define vmax_u64 vgreater_u64
 
+/* Parts of vectors of short integers are rare: ends of rows. */
+#define vload_part_i8 vload_few_i8
+#define vload_part_u8 vload_few_u8
+#define vload_part_i16 vload_few_i16
+#define vload_part_u16 vload_few_u16
+#define vput_u8 vstore_part_u8
+#define vput_i8 vstore_part_i8
+#define vput_u16 vstore_part_u16
+#define vput_i16 vstore_part_i16
+
 #define vload_part_i32 vload_few_i32
 #define vload_part_u32 vload_few_u32
 #define vload_part_i64 vload_few_i64
@@ -167,20 +177,6 @@ static inline vec_u16 vjoin_u16(vec_half_u16 a, vec_half_u16 b)
     vec_u16 v;
     memcpy(&v, both, sizeof v);
     return v;
-}
-
-static inline vec_half_u16 vlower_u16(vec_u16 v)
-{
-    vec_half_u16 h;
-    memcpy(&h, &v, sizeof h);
-    return h;
-}
-
-static inline vec_half_u16 vupper_u16(vec_u16 v)
-{
-    vec_half_u16 h;
-    memcpy(&h, (const char *)&v + sizeof h, sizeof h);
-    return h;
 }
 
 MF_APART vec_half_u16 vnarrow_f16(vec_f32 v)
