@@ -4,6 +4,9 @@
  * Elements go from memory to memory in one pass of one kernel. A tile is a number of rows of the last loop (or a part
  * of one) small enough that what several rows share stays in the nearest caches; where rows start is counted on from
  * tile to tile, without divisions.
+ *
+ * Where rows are short, the output and one operand lie together over the last loops, and the other one repeats itself
+ * there and nowhere moves on, what that repeats is written out a few kilobytes long: rows are that long then.
  * Cost: each operand's elements once as far as the caches reach, the output's once, past the cache when it is large. */
 #include "../scalar.h"
 #include "cpu.h"
@@ -13,6 +16,7 @@
 
 enum { OUT, X, Y, SIDES };
 enum { TILE_BYTES = 64 << 10, SHARED_BYTES = 16 << 10, TASK_BYTES = 256 << 10, LONG_ROW = 256, LINE = 64 };
+enum { PATTERN_BYTES = 12 << 10, MOST_PERIOD_BYTES = 2 << 10 };
 
 struct pair_plan {
     pair_fn *kernel;
@@ -24,6 +28,9 @@ struct pair_plan {
     struct tiling tiling;      /* the loops outside the tiles, then tiles of rows, then parts of a row */
     int64_t grain;             /* tiles of one task */
     int long_rows;             /* or rows of whole lines: stored past the cache where lines are aligned */
+    int repeats;               /* the side that repeats itself, X or Y; or OUT, which never does */
+    int64_t period;            /* elements */
+    int period_loop;           /* the first loop of a period */
 };
 
 static const struct node *root(const struct mf_plan *plan)
@@ -73,6 +80,65 @@ static const int64_t *strides(const struct mf_plan *plan, int side)
     return leaf->op == OP_OPERAND ? plan->problem.memory.in[leaf->index] : none;
 }
 
+/* The first of the last loops over which this side's elements and the output's follow each other. */
+static int together_from(const struct mf_plan *plan, int side)
+{
+    const struct nest *nest = &plan->problem.memory;
+    int64_t step = 1;
+    int l = nest->kept;
+    while (l > 0 && nest->out[0][l - 1] == step && strides(plan, side)[l - 1] == step)
+        step *= nest->size[--l];
+    return l;
+}
+
+/* Whether this side repeats itself over loops that the other one and the output have together: of a period's first loop
+ * and elements. */
+static int repeats(const struct mf_plan *plan, int side, int *loop, int64_t *period)
+{
+    const struct nest *nest = &plan->problem.memory;
+    const int from = together_from(plan, side == X ? Y : X);
+    int moving = 0;
+    while (moving < nest->kept && strides(plan, side)[moving] == 0)
+        moving++;
+    *loop = moving;
+    *period = 1;
+    for (int l = moving; l < nest->kept; l++)
+        *period *= nest->size[l];
+    return moving > from && moving < nest->kept &&
+           *period * mf_dtypes[plan->problem.out_type[0]].size <= MOST_PERIOD_BYTES;
+}
+
+/* The side that repeats itself; OUT for none. */
+static int repeating_side(const struct mf_plan *plan, int *loop, int64_t *period)
+{
+    return repeats(plan, X, loop, period) ? X : repeats(plan, Y, loop, period) ? Y : OUT;
+}
+
+/* Whether every operand is one, or a number, that the output's type has. */
+static int sides_fit(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const enum dtype type = problem->out_type[0];
+    for (int side = X; side <= Y; side++) {
+        const struct node *leaf = &problem->program.finish.node[root(plan)->arg[side - X]];
+        int64_t value;
+        if (leaf->op == OP_CONST ? !number(plan, leaf, &value)
+                                 : leaf->op != OP_OPERAND || problem->in_type[leaf->index] != type)
+            return 0;
+    }
+    return 1;
+}
+
+static int has_long_rows(const struct mf_plan *plan)
+{
+    const struct nest *nest = &plan->problem.memory;
+    const int last = nest->kept - 1;
+    const int64_t x = strides(plan, X)[last], y = strides(plan, Y)[last];
+    const int64_t bytes = nest->size[last] * mf_dtypes[plan->problem.out_type[0]].size;
+    return (x == 0 || x == 1) && (y == 0 || y == 1) && x + y && nest->out[0][last] == 1 &&
+           (bytes >= LONG_ROW || bytes % LINE == 0);
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -80,23 +146,12 @@ static int applicable(const struct mf_plan *plan)
     const enum dtype type = problem->out_type[0];
     if (problem->program.reducer_count || problem->output_count != 1 || nest->window_count || !nest->kept)
         return 0;
-    const struct node *node = root(plan);
-    const int pair = mf_pair_of(node->op);
-    if (pair < 0 || !plan->device->kernels->pair[pair][type] || node->cls != mf_dtypes[type].cls)
+    const int pair = mf_pair_of(root(plan)->op);
+    if (pair < 0 || !plan->device->kernels->pair[pair][type] || root(plan)->cls != mf_dtypes[type].cls)
         return 0;
-    int last = nest->kept - 1, units = 0;
-    for (int side = X; side <= Y; side++) {
-        const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];
-        int64_t unit = strides(plan, side)[last], value;
-        if (leaf->op == OP_CONST ? !number(plan, leaf, &value)
-                                 : leaf->op != OP_OPERAND || problem->in_type[leaf->index] != type)
-            return 0;
-        if (unit != 0 && unit != 1)
-            return 0;
-        units += (int)unit;
-    }
-    int64_t bytes = nest->size[last] * mf_dtypes[type].size;
-    return units && nest->out[0][last] == 1 && (bytes >= LONG_ROW || bytes % LINE == 0);
+    int loop;
+    int64_t period;
+    return sides_fit(plan) && (has_long_rows(plan) || repeating_side(plan, &loop, &period) != OUT);
 }
 
 static int64_t at_most(int64_t a, int64_t b)
@@ -124,21 +179,16 @@ static int shares_row(const struct mf_plan *plan)
     return shares;
 }
 
-static mf_status make(struct mf_plan *plan)
+/* Rows of the last loop. */
+static void plan_rows(struct mf_plan *plan)
 {
-    const struct problem *problem = &plan->problem;
-    const struct nest *nest = &problem->memory;
-    struct pair_plan *data = plan->data = mf_calloc(sizeof *data);
-    if (!data)
-        return MF_ERROR_MEMORY;
-    const struct node *node = root(plan);
+    const struct nest *nest = &plan->problem.memory;
+    struct pair_plan *data = plan->data;
     struct pair_rows *rows = &data->rows;
-    int last = nest->kept - 1, row = last - 1;
-    data->kernel = plan->device->kernels->pair[mf_pair_of(node->op)][problem->out_type[0]];
-    data->item = mf_dtypes[problem->out_type[0]].size;
+    const int last = nest->kept - 1, row = last - 1;
     data->length = nest->size[last];
     data->row_count = row < 0 ? 1 : nest->size[row];
-    int64_t most = TILE_BYTES / data->item, bytes = data->length * data->item;
+    const int64_t most = TILE_BYTES / data->item;
     rows->n = at_most(data->length, shares_row(plan) ? SHARED_BYTES / data->item : most);
     rows->rows = at_most(data->row_count, most / rows->n);
     rows->out_pitch = row < 0 ? 0 : nest->out[0][row];
@@ -148,8 +198,45 @@ static mf_status make(struct mf_plan *plan)
     rows->y_unit = (int)strides(plan, Y)[last];
     rows->x_once = rows->x_unit && (row < 0 || rows->x_pitch);
     rows->y_once = rows->y_unit && (row < 0 || rows->y_pitch);
-    rows->past_cache = mf_stores_past_cache(problem, data->item);
-    data->long_rows = bytes >= LONG_ROW;
+    data->long_rows = data->length * data->item >= LONG_ROW;
+    for (int l = 0; l < row; l++)
+        add_dim(plan, l, nest->size[l], 1);
+    add_dim(plan, row, data->row_count, rows->rows);
+    add_dim(plan, last, data->length, rows->n);
+}
+
+/* Rows over all loops that the output and the other side have together; parts of them are as long as the pattern. */
+static void plan_repeats(struct mf_plan *plan)
+{
+    const struct nest *nest = &plan->problem.memory;
+    struct pair_plan *data = plan->data;
+    struct pair_rows *rows = &data->rows;
+    const int from = together_from(plan, data->repeats == X ? Y : X);
+    int64_t stride[SIDES] = {[OUT] = 1, [X] = data->repeats != X, [Y] = data->repeats != Y};
+    data->row_count = data->length = 1;
+    for (int l = from; l < nest->kept; l++)
+        data->length *= nest->size[l];
+    const int64_t most = PATTERN_BYTES / data->item / data->period * data->period;
+    rows->n = at_most(data->length, most);
+    rows->rows = rows->x_unit = rows->y_unit = 1;
+    rows->x_once = data->repeats != X;
+    rows->y_once = data->repeats != Y;
+    data->long_rows = rows->n * data->item >= LONG_ROW;
+    for (int l = 0; l < from; l++)
+        add_dim(plan, l, nest->size[l], 1);
+    add_dim(plan, -1, 1, 1);
+    mf_tiling_add(&data->tiling, data->length, rows->n, stride);
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct pair_plan *data = plan->data = mf_calloc(sizeof *data);
+    if (!data)
+        return MF_ERROR_MEMORY;
+    const struct node *node = root(plan);
+    data->kernel = plan->device->kernels->pair[mf_pair_of(node->op)][problem->out_type[0]];
+    data->item = mf_dtypes[problem->out_type[0]].size;
     for (int side = X; side <= Y; side++) {
         const struct node *leaf = &problem->program.finish.node[node->arg[side - X]];
         data->input[side] = leaf->op == OP_OPERAND ? leaf->index : -1;
@@ -157,11 +244,13 @@ static mf_status make(struct mf_plan *plan)
             number(plan, leaf, &data->number[side]);
     }
     mf_tiling_start(&data->tiling, SIDES);
-    for (int l = 0; l < row; l++)
-        add_dim(plan, l, nest->size[l], 1);
-    add_dim(plan, row, data->row_count, rows->rows);
-    add_dim(plan, last, data->length, rows->n);
-    data->grain = 1 + TASK_BYTES / (rows->rows * rows->n * data->item);
+    data->repeats = has_long_rows(plan) ? OUT : repeating_side(plan, &data->period_loop, &data->period);
+    if (data->repeats == OUT)
+        plan_rows(plan);
+    else
+        plan_repeats(plan);
+    data->rows.past_cache = mf_stores_past_cache(problem, data->item);
+    data->grain = 1 + TASK_BYTES / (data->rows.rows * data->rows.n * data->item);
     return MF_OK;
 }
 
@@ -203,6 +292,23 @@ static int rows_are_lines(const struct pair_plan *data, const char *out)
     return (uintptr_t)out % LINE == 0 && steps * data->item % LINE == 0;
 }
 
+/* Writes a tile's length of what is repeated. */
+static void write_pattern(const struct mf_plan *plan, const char *from, char *pattern)
+{
+    const struct pair_plan *data = plan->data;
+    const struct nest *nest = &plan->problem.memory;
+    const int64_t *stride = strides(plan, data->repeats), size = data->item;
+    const size_t all = (size_t)(data->rows.n * size);
+    for (int64_t k = 0; k < data->period && k < data->rows.n; k++) {
+        int64_t at = 0, left = k;
+        for (int l = nest->kept - 1; l >= data->period_loop; left /= nest->size[l--])
+            at += left % nest->size[l] * stride[l];
+        memcpy(pattern + k * size, (const void *)((uintptr_t)from + (uintptr_t)(at * size)), (size_t)size);
+    }
+    for (size_t done = (size_t)(data->period * size); done < all; done *= 2)
+        memcpy(pattern + done, pattern, done < all - done ? done : all - done);
+}
+
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct pair_plan *data = plan->data;
@@ -210,6 +316,11 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     for (int side = X; side <= Y; side++)
         job.base[side] = (char *)(uintptr_t)(data->input[side] < 0 ? &data->number[side]
                                                                    : (const void *)pointers->in[data->input[side]]);
+    _Alignas(LINE) char pattern[PATTERN_BYTES];
+    if (data->repeats != OUT) {
+        write_pattern(plan, job.base[data->repeats], pattern);
+        job.base[data->repeats] = pattern;
+    }
     if (!data->long_rows && !rows_are_lines(data, pointers->out[0]))
         job.past_cache = 0;
     int64_t tasks = (data->tiling.tiles + data->grain - 1) / data->grain;
@@ -220,8 +331,11 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct pair_plan *data = plan->data;
-    snprintf(text, size, "%lld tiles of %lld rows of %lld%s", (long long)data->tiling.tiles, (long long)data->rows.rows,
-             (long long)data->rows.n, data->rows.past_cache ? ", stored past the cache" : "");
+    int n = snprintf(text, size, "%lld tiles of %lld rows of %lld%s", (long long)data->tiling.tiles,
+                     (long long)data->rows.rows, (long long)data->rows.n,
+                     data->rows.past_cache ? ", stored past the cache" : "");
+    if (data->repeats != OUT && n >= 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, ", one operand's %lld elements written out", (long long)data->period);
 }
 
 const struct solver mf_solver_pair = {
