@@ -381,4 +381,7 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
     return (vec_i32)_mm256_madd_epi16((__m256i)v, _mm256_set1_epi16(1));
 }
 
+/* A store past the cache, to an aligned address. */
+#define MF_STREAM(to, v) _mm256_stream_si256((__m256i *)(to), (__m256i)(v))
+
 #endif

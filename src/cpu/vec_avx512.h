@@ -396,4 +396,7 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
     return (vec_i32)_mm512_madd_epi16((__m512i)v, _mm512_set1_epi16(1));
 }
 
+/* A store past the cache, to an aligned address. */
+#define MF_STREAM(to, v) _mm512_stream_si512((__m512i *)(to), (__m512i)(v))
+
 #endif

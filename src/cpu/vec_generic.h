@@ -53,4 +53,7 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
     return ((w << 16) >> 16) + (w >> 16);
 }
 
+/* A store past the cache, to an aligned address. */
+#define MF_STREAM(to, v) vstore_u8((uint8_t *)(to), (vec_u8)(v))
+
 #endif
