@@ -187,50 +187,41 @@ static inline vec_f64 vmark_f64(vec_f64 v, numbers_f64 numbers)
 }
 
 /* The mask of the first m of 32 lanes at most. */
-static inline uint32_t vfirst(int64_t m)
+static inline uint64_t vfirst(int64_t m)
 {
-    return (uint32_t)((UINT64_C(1) << m) - 1);
+    return (UINT64_C(1) << m) - 1;
 }
 
-static inline vec_i32 vload_part_i32(const int32_t *p, int64_t m, vec_i32 fill)
-{
-    return (vec_i32)_mm512_mask_loadu_epi32((__m512i)fill, (__mmask16)vfirst(m), p);
-}
-
-static inline vec_u32 vload_part_u32(const uint32_t *p, int64_t m, vec_u32 fill)
-{
-    return (vec_u32)_mm512_mask_loadu_epi32((__m512i)fill, (__mmask16)vfirst(m), p);
-}
-
-static inline vec_i64 vload_part_i64(const int64_t *p, int64_t m, vec_i64 fill)
-{
-    return (vec_i64)_mm512_mask_loadu_epi64((__m512i)fill, (__mmask8)vfirst(m), p);
-}
-
-static inline vec_u64 vload_part_u64(const uint64_t *p, int64_t m, vec_u64 fill)
-{
-    return (vec_u64)_mm512_mask_loadu_epi64((__m512i)fill, (__mmask8)vfirst(m), p);
-}
-
-static inline vec_f32 vload_part_f32(const float *p, int64_t m, vec_f32 fill)
-{
-    return (vec_f32)_mm512_mask_loadu_ps((__m512)fill, (__mmask16)vfirst(m), p);
-}
-
-static inline vec_f64 vload_part_f64(const double *p, int64_t m, vec_f64 fill)
-{
-    return (vec_f64)_mm512_mask_loadu_pd((__m512d)fill, (__mmask8)vfirst(m), p);
-}
-
-static inline void vput_f32(float *p, int64_t m, vec_f32 v)
-{
-    _mm512_mask_storeu_ps(p, (__mmask16)vfirst(m), (__m512)v);
-}
-
-static inline void vput_f64(double *p, int64_t m, vec_f64 v)
-{
-    _mm512_mask_storeu_pd(p, (__mmask8)vfirst(m), (__m512d)v);
-}
+#define MASKED(s, mask, load)                                                        \
+    static inline vec_##s vload_part_##s(const type_##s *p, int64_t m, vec_##s fill) \
+    {                                                                                \
+        return (vec_##s)_mm512_mask_loadu_##load((__m512i)fill, (mask)vfirst(m), p); \
+    }                                                                                \
+    static inline void vput_##s(type_##s *p, int64_t m, vec_##s v)                   \
+    {                                                                                \
+        _mm512_mask_storeu_##load(p, (mask)vfirst(m), (__m512i)v);                   \
+    }
+MASKED(i8, __mmask64, epi8)
+MASKED(u8, __mmask64, epi8)
+MASKED(i16, __mmask32, epi16)
+MASKED(u16, __mmask32, epi16)
+MASKED(i32, __mmask16, epi32)
+MASKED(u32, __mmask16, epi32)
+MASKED(i64, __mmask8, epi64)
+MASKED(u64, __mmask8, epi64)
+MASKED(f32, __mmask16, epi32)
+MASKED(f64, __mmask8, epi64)
+#undef MASKED
+#define vstore_part_i8 vput_i8
+#define vstore_part_u8 vput_u8
+#define vstore_part_i16 vput_i16
+#define vstore_part_u16 vput_u16
+#define vstore_part_i32 vput_i32
+#define vstore_part_u32 vput_u32
+#define vstore_part_i64 vput_i64
+#define vstore_part_u64 vput_u64
+#define vstore_part_f32 vput_f32
+#define vstore_part_f64 vput_f64
 
 static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
 {
