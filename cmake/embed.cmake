@@ -1,38 +1,55 @@
-# modefold_embed(sources_variable FILE ...): for each text file a C file that defines it as `const char mf_text_NAME[]`
-# (mf_text_rows_cl for rows.cl; src/gpu/texts.h declares them), made anew whenever the text changes and appended to
-# sources_variable.
+# modefold_embed(sources_variable FILE ...): a C file made of text files, anew whenever one changes, and appended to
+# sources_variable. It defines, for each of them, `char mf_text_NAME[]` (mf_text_rows_cl for rows.cl; src/gpu/texts.h
+# declares them), and what src/gpu/unpack.c fills them from: all texts in one deflate stream, a quarter of their size.
 #
 # The texts go to compilers without a file system, so their lines `#include "..."` become empty: whoever joins the texts
 # brings what they include. Comments and indentation are a third of the texts, and stay behind.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(modefold_embed_script ${CMAKE_CURRENT_LIST_FILE})
     function(modefold_embed sources_variable)
-        set(sources ${${sources_variable}})
+        set(inputs "")
         foreach(input ${ARGN})
             get_filename_component(input ${input} ABSOLUTE)
-            get_filename_component(name ${input} NAME)
-            string(MAKE_C_IDENTIFIER ${name} name)
-            set(output ${PROJECT_BINARY_DIR}/texts/${name}.c)
-            add_custom_command(OUTPUT ${output} DEPENDS ${input} ${modefold_embed_script} VERBATIM
-                COMMAND ${CMAKE_COMMAND} -DINPUT=${input} -DOUTPUT=${output} -DNAME=mf_text_${name}
-                        -P ${modefold_embed_script})
-            list(APPEND sources ${output})
+            list(APPEND inputs ${input})
         endforeach()
-        set(${sources_variable} ${sources} PARENT_SCOPE)
+        set(output ${PROJECT_BINARY_DIR}/texts/texts.c)
+        add_custom_command(OUTPUT ${output} DEPENDS ${inputs} ${modefold_embed_script} VERBATIM
+            COMMAND ${CMAKE_COMMAND} "-DINPUTS=${inputs}" -DOUTPUT=${output} -P ${modefold_embed_script})
+        set(${sources_variable} ${${sources_variable}} ${output} PARENT_SCOPE)
     endfunction()
     return()
 endif()
 
-# Called as a script, by the command above: everything is done on bytes in hex, "23 69 6e ", since CMake's strings
-# treat ; and [ in their own way.
-file(READ ${INPUT} bytes HEX)
-string(REGEX REPLACE "(..)" "\\1 " bytes "0a${bytes}")
-set(any "(0[0-9b-f] |[1-9a-f][0-9a-f] )*")
-string(REGEX REPLACE "0a (20 )*23 (20 )*69 6e 63 6c 75 64 65 (20 )*22 ${any}" "0a " bytes "${bytes}") # include "
-string(REPLACE "2a 2f " "!" bytes "${bytes}") # the end of a comment as one character, which no byte is written with
-string(REGEX REPLACE "2f 2a [^!]*!" "20 " bytes "${bytes}")
-string(REGEX REPLACE "(20 )*0a (20 |0a )*" "0a " bytes "${bytes}")
-string(REGEX REPLACE "^0a " "" bytes "${bytes}")
-string(REGEX REPLACE "0a " "0a \n" bytes "${bytes}")
-string(REGEX REPLACE "([0-9a-f][0-9a-f]) " "'\\\\x\\1'," bytes "${bytes}") # characters, as a byte may not fit in char
-file(WRITE ${OUTPUT} "#include \"gpu/texts.h\"\n\nconst char ${NAME}[] = {\n${bytes}0};\n")
+# Called as a script, by the command above. The characters 1 and 2, which no text has, stand for the end of a text
+# (CMake's strings have no 0) and of a comment.
+string(ASCII 1 end)
+string(ASCII 2 close)
+set(all "")
+set(arrays "")
+set(table "")
+foreach(input ${INPUTS})
+    file(READ ${input} text)
+    string(REGEX REPLACE "\n *# *include \"[^\n]*" "\n" text "\n${text}")
+    string(REPLACE "*/" "${close}" text "${text}")
+    string(REGEX REPLACE "/\\*[^${close}]*${close}" " " text "${text}")
+    string(REGEX REPLACE " *\n[ \n]*" "\n" text "${text}")
+    string(REGEX REPLACE "^\n" "" text "${text}")
+    string(APPEND all "${text}${end}")
+    string(LENGTH "${text}" size)
+    math(EXPR size "${size} + 1")
+    get_filename_component(name ${input} NAME)
+    string(MAKE_C_IDENTIFIER ${name} name)
+    string(APPEND arrays "char mf_text_${name}[${size}];\n")
+    string(APPEND table "    {mf_text_${name}, ${size}},\n")
+endforeach()
+
+# A file of gzip is the stream behind a head of 10 bytes, before a tail of 8. The reader may look 8 bytes too far.
+file(WRITE ${OUTPUT}.txt "${all}")
+file(ARCHIVE_CREATE OUTPUT ${OUTPUT}.gz PATHS ${OUTPUT}.txt FORMAT raw COMPRESSION GZip)
+file(READ ${OUTPUT}.gz packed OFFSET 10 HEX)
+file(REMOVE ${OUTPUT}.txt ${OUTPUT}.gz)
+string(REGEX REPLACE "(................................)" "\\1\n" packed "${packed}")
+string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," packed "${packed}")
+file(WRITE ${OUTPUT} "#include \"gpu/texts.h\"\n\n${arrays}\n"
+    "const struct packed_text mf_packed_texts[] = {\n${table}    {0, 0}};\n\n"
+    "const unsigned char mf_packed[] = {\n${packed}};\n")

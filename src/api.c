@@ -6,6 +6,7 @@
 
 #include "cpu/cpu.h"
 #include "gpu/launch.h"
+#include "gpu/texts.h"
 #include "text.h"
 
 int mf_version(void)
@@ -240,6 +241,7 @@ static mf_status open_gpu(const char *name, const struct gpu_api *api, struct mf
     if ((*number && (!end || *end)) || n > 255)
         return mf_fail(MF_ERROR_ARGUMENT, "device \"%.40s\": after \"%s:\" comes the device's number, 0 to 255", name,
                        api->name);
+    mf_unpack_texts();
     MF_TRY(api->open((int)n, &device->gpu));
     device->api = api;
     device->thread_count = 1;

@@ -473,6 +473,7 @@ static void test_vocabulary(void)
 
 int main(void)
 {
+    mf_unpack_texts();
     gpu_test_environment("cache-runtime");
     test_small();
     test_texts();

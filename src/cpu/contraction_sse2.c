@@ -2,6 +2,7 @@
 #define MF_VEC_BYTES 16
 #include "vec_sse2.h"
 
+#define MF_SPARSE
 #include "contraction_kernels.inc"
 
 void mf_contractions_sse2(struct contraction_kernels *k);

@@ -222,11 +222,6 @@ MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *
 #define MASK i64
 #include "vec_type.inc"
 
-#define vput_u32 vstore_part_u32
-#define vput_i32 vstore_part_i32
-#define vput_u64 vstore_part_u64
-#define vput_i64 vstore_part_i64
-
 /* Two-vector shuffles: VPICK(32, RULE, u, v, w) takes lane RULE(i, w, length) of u followed by v for each
  * lane i; 32 or 64 is the size of an element in bits.
  * The rules work on vectors that hold several rows of w lanes each, w a power of two:

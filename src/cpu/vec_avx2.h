@@ -19,16 +19,6 @@
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
 
-/* Parts of vectors of short integers are rare: ends of rows. */
-#define vload_part_i8 vload_few_i8
-#define vload_part_u8 vload_few_u8
-#define vload_part_i16 vload_few_i16
-#define vload_part_u16 vload_few_u16
-#define vput_u8 vstore_part_u8
-#define vput_i8 vstore_part_i8
-#define vput_u16 vstore_part_u16
-#define vput_i16 vstore_part_i16
-
 static inline vec_f32 vfma_f32(vec_f32 x, vec_f32 y, vec_f32 z)
 {
     return (vec_f32)_mm256_fmadd_ps((__m256)x, (__m256)y, (__m256)z);
@@ -200,21 +190,56 @@ static inline vec_f32 vload_part_f32(const float *p, int64_t m, vec_f32 fill)
     return (vec_f32)_mm256_or_ps(_mm256_maskload_ps(p, first), rest);
 }
 
-static inline void vput_f32(float *p, int64_t m, vec_f32 v)
-{
-    _mm256_maskstore_ps(p, vfirst_32(m), (__m256)v);
-}
-
-static inline void vput_f64(double *p, int64_t m, vec_f64 v)
-{
-    _mm256_maskstore_pd(p, vfirst_64(m), (__m256d)v);
-}
+#define MASKED(s, bits, T)                                                        \
+    static inline void vput_##s(type_##s *p, int64_t m, vec_##s v)                \
+    {                                                                             \
+        _mm256_maskstore_epi##bits((T *)(void *)p, vfirst_##bits(m), (__m256i)v); \
+    }
+MASKED(i32, 32, int)
+MASKED(u32, 32, int)
+MASKED(i64, 64, long long)
+MASKED(u64, 64, long long)
+MASKED(f32, 32, int)
+MASKED(f64, 64, long long)
+#undef MASKED
+#define vstore_part_i32 vput_i32
+#define vstore_part_u32 vput_u32
+#define vstore_part_i64 vput_i64
+#define vstore_part_u64 vput_u64
+#define vstore_part_f32 vput_f32
+#define vstore_part_f64 vput_f64
+#define vput_i8 vstore_part_i8
+#define vput_u8 vstore_part_u8
+#define vput_i16 vstore_part_i16
+#define vput_u16 vstore_part_u16
 
 static inline vec_f64 vload_part_f64(const double *p, int64_t m, vec_f64 fill)
 {
     const __m256i first = vfirst_64(m);
     const __m256d rest = _mm256_andnot_pd(_mm256_castsi256_pd(first), (__m256d)fill);
     return (vec_f64)_mm256_or_pd(_mm256_maskload_pd(p, first), rest);
+}
+
+/* Short integers have no masks, and are rare here: ends of rows. */
+MF_APART vec_u8 vload_part_u8(const uint8_t *p, int64_t m, vec_u8 fill)
+{
+    memcpy(&fill, p, (size_t)m);
+    return fill;
+}
+
+static inline vec_i8 vload_part_i8(const int8_t *p, int64_t m, vec_i8 fill)
+{
+    return (vec_i8)vload_part_u8((const uint8_t *)p, m, (vec_u8)fill);
+}
+
+static inline vec_u16 vload_part_u16(const uint16_t *p, int64_t m, vec_u16 fill)
+{
+    return (vec_u16)vload_part_u8((const uint8_t *)p, 2 * m, (vec_u8)fill);
+}
+
+static inline vec_i16 vload_part_i16(const int16_t *p, int64_t m, vec_i16 fill)
+{
+    return (vec_i16)vload_part_u8((const uint8_t *)p, 2 * m, (vec_u8)fill);
 }
 
 static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
@@ -400,5 +425,8 @@ static inline vec_u8 vzip_high_u8(vec_u8 a, vec_u8 b)
 {
     return (vec_u8)_mm256_unpackhi_epi8((__m256i)a, (__m256i)b);
 }
+
+/* A store past the cache, to an aligned address. */
+#define MF_STREAM(to, v) _mm256_stream_si256((__m256i *)(to), (__m256i)(v))
 
 #endif

@@ -187,96 +187,41 @@ static inline vec_f64 vmark_f64(vec_f64 v, numbers_f64 numbers)
 }
 
 /* The mask of the first m of 32 lanes at most. */
-static inline uint32_t vfirst(int64_t m)
+static inline uint64_t vfirst(int64_t m)
 {
-    return (uint32_t)((UINT64_C(1) << m) - 1);
+    return (UINT64_C(1) << m) - 1;
 }
 
-/* The same of 64 lanes at most. */
-static inline uint64_t vfirst_short(int64_t m)
-{
-    return m < 64 ? (UINT64_C(1) << m) - 1 : UINT64_MAX;
-}
-
-static inline vec_i8 vload_part_i8(const int8_t *p, int64_t m, vec_i8 fill)
-{
-    return (vec_i8)_mm512_mask_loadu_epi8((__m512i)fill, (__mmask64)vfirst_short(m), p);
-}
-
-static inline vec_u8 vload_part_u8(const uint8_t *p, int64_t m, vec_u8 fill)
-{
-    return (vec_u8)_mm512_mask_loadu_epi8((__m512i)fill, (__mmask64)vfirst_short(m), p);
-}
-
-static inline vec_i16 vload_part_i16(const int16_t *p, int64_t m, vec_i16 fill)
-{
-    return (vec_i16)_mm512_mask_loadu_epi16((__m512i)fill, (__mmask32)vfirst_short(m), p);
-}
-
-static inline vec_u16 vload_part_u16(const uint16_t *p, int64_t m, vec_u16 fill)
-{
-    return (vec_u16)_mm512_mask_loadu_epi16((__m512i)fill, (__mmask32)vfirst_short(m), p);
-}
-
-static inline void vput_i8(int8_t *p, int64_t m, vec_i8 v)
-{
-    _mm512_mask_storeu_epi8(p, (__mmask64)vfirst_short(m), (__m512i)v);
-}
-
-static inline void vput_u8(uint8_t *p, int64_t m, vec_u8 v)
-{
-    _mm512_mask_storeu_epi8(p, (__mmask64)vfirst_short(m), (__m512i)v);
-}
-
-static inline void vput_i16(int16_t *p, int64_t m, vec_i16 v)
-{
-    _mm512_mask_storeu_epi16(p, (__mmask32)vfirst_short(m), (__m512i)v);
-}
-
-static inline void vput_u16(uint16_t *p, int64_t m, vec_u16 v)
-{
-    _mm512_mask_storeu_epi16(p, (__mmask32)vfirst_short(m), (__m512i)v);
-}
-
-static inline vec_i32 vload_part_i32(const int32_t *p, int64_t m, vec_i32 fill)
-{
-    return (vec_i32)_mm512_mask_loadu_epi32((__m512i)fill, (__mmask16)vfirst(m), p);
-}
-
-static inline vec_u32 vload_part_u32(const uint32_t *p, int64_t m, vec_u32 fill)
-{
-    return (vec_u32)_mm512_mask_loadu_epi32((__m512i)fill, (__mmask16)vfirst(m), p);
-}
-
-static inline vec_i64 vload_part_i64(const int64_t *p, int64_t m, vec_i64 fill)
-{
-    return (vec_i64)_mm512_mask_loadu_epi64((__m512i)fill, (__mmask8)vfirst(m), p);
-}
-
-static inline vec_u64 vload_part_u64(const uint64_t *p, int64_t m, vec_u64 fill)
-{
-    return (vec_u64)_mm512_mask_loadu_epi64((__m512i)fill, (__mmask8)vfirst(m), p);
-}
-
-static inline vec_f32 vload_part_f32(const float *p, int64_t m, vec_f32 fill)
-{
-    return (vec_f32)_mm512_mask_loadu_ps((__m512)fill, (__mmask16)vfirst(m), p);
-}
-
-static inline vec_f64 vload_part_f64(const double *p, int64_t m, vec_f64 fill)
-{
-    return (vec_f64)_mm512_mask_loadu_pd((__m512d)fill, (__mmask8)vfirst(m), p);
-}
-
-static inline void vput_f32(float *p, int64_t m, vec_f32 v)
-{
-    _mm512_mask_storeu_ps(p, (__mmask16)vfirst(m), (__m512)v);
-}
-
-static inline void vput_f64(double *p, int64_t m, vec_f64 v)
-{
-    _mm512_mask_storeu_pd(p, (__mmask8)vfirst(m), (__m512d)v);
-}
+#define MASKED(s, mask, load)                                                        \
+    static inline vec_##s vload_part_##s(const type_##s *p, int64_t m, vec_##s fill) \
+    {                                                                                \
+        return (vec_##s)_mm512_mask_loadu_##load((__m512i)fill, (mask)vfirst(m), p); \
+    }                                                                                \
+    static inline void vput_##s(type_##s *p, int64_t m, vec_##s v)                   \
+    {                                                                                \
+        _mm512_mask_storeu_##load(p, (mask)vfirst(m), (__m512i)v);                   \
+    }
+MASKED(i8, __mmask64, epi8)
+MASKED(u8, __mmask64, epi8)
+MASKED(i16, __mmask32, epi16)
+MASKED(u16, __mmask32, epi16)
+MASKED(i32, __mmask16, epi32)
+MASKED(u32, __mmask16, epi32)
+MASKED(i64, __mmask8, epi64)
+MASKED(u64, __mmask8, epi64)
+MASKED(f32, __mmask16, epi32)
+MASKED(f64, __mmask8, epi64)
+#undef MASKED
+#define vstore_part_i8 vput_i8
+#define vstore_part_u8 vput_u8
+#define vstore_part_i16 vput_i16
+#define vstore_part_u16 vput_u16
+#define vstore_part_i32 vput_i32
+#define vstore_part_u32 vput_u32
+#define vstore_part_i64 vput_i64
+#define vstore_part_u64 vput_u64
+#define vstore_part_f32 vput_f32
+#define vstore_part_f64 vput_f64
 
 static inline vec_u32 vpermute_32(vec_u32 v, vec_u32 index)
 {
@@ -451,5 +396,8 @@ static inline vec_u8 vzip_high_u8(vec_u8 a, vec_u8 b)
 {
     return (vec_u8)_mm512_unpackhi_epi8((__m512i)a, (__m512i)b);
 }
+
+/* A store past the cache, to an aligned address. */
+#define MF_STREAM(to, v) _mm512_stream_si512((__m512i *)(to), (__m512i)(v))
 
 #endif

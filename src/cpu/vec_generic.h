@@ -75,4 +75,7 @@ static inline vec_u8 vzip_high_u8(vec_u8 a, vec_u8 b)
     return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
+/* A store past the cache, to an aligned address. */
+#define MF_STREAM(to, v) vstore_u8((uint8_t *)(to), (vec_u8)(v))
+
 #endif

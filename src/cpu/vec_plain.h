@@ -13,22 +13,24 @@
 #define vmin_u64 vlesser_u64
 #define vmax_u64 vgreater_u64
 
-/* Parts of vectors of short integers are rare: ends of rows. */
 #define vload_part_i8 vload_few_i8
 #define vload_part_u8 vload_few_u8
 #define vload_part_i16 vload_few_i16
 #define vload_part_u16 vload_few_u16
-#define vput_u8 vstore_part_u8
-#define vput_i8 vstore_part_i8
-#define vput_u16 vstore_part_u16
-#define vput_i16 vstore_part_i16
-
 #define vload_part_i32 vload_few_i32
 #define vload_part_u32 vload_few_u32
 #define vload_part_i64 vload_few_i64
 #define vload_part_u64 vload_few_u64
 #define vload_part_f32 vload_few_f32
 #define vload_part_f64 vload_few_f64
+#define vput_u8 vstore_part_u8
+#define vput_i8 vstore_part_i8
+#define vput_u16 vstore_part_u16
+#define vput_i16 vstore_part_i16
+#define vput_u32 vstore_part_u32
+#define vput_i32 vstore_part_i32
+#define vput_u64 vstore_part_u64
+#define vput_i64 vstore_part_i64
 #define vput_f32 vstore_part_f32
 #define vput_f64 vstore_part_f64
 

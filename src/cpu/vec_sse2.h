@@ -117,4 +117,7 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
     return (vec_i32)_mm_madd_epi16((__m128i)v, _mm_set1_epi16(1));
 }
 
+/* A store past the cache, to an aligned address. */
+#define MF_STREAM(to, v) _mm_stream_si128((__m128i *)(to), (__m128i)(v))
+
 #endif

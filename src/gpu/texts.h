@@ -1,12 +1,17 @@
 /* The texts that GPU compilers get: files of this tree, embedded by cmake/embed.cmake without their #include lines. The
- * name is the file's, with _ for the dot. */
+ * name is the file's, with _ for the dot. They are empty until mf_unpack_texts has been called, as opening a device
+ * does. */
 #ifndef MF_GPU_TEXTS_H
 #define MF_GPU_TEXTS_H
 
-extern const char mf_text_prelude_cu[], mf_text_prelude_cl[]; /* src/gpu */
-extern const char mf_text_reducers_cl[], mf_text_shape_cl[], mf_text_common_cl[], mf_text_fold_cl[],
+#include <stddef.h>
+
+void mf_unpack_texts(void);
+
+extern char mf_text_prelude_cu[], mf_text_prelude_cl[]; /* src/gpu */
+extern char mf_text_reducers_cl[], mf_text_shape_cl[], mf_text_common_cl[], mf_text_fold_cl[],
     mf_text_conditional_cu[]; /* src/gpu/kernels */
-extern const char mf_text_map_cl[], mf_text_staged_cl[], mf_text_rows_cl[], mf_text_tiles_cl[], mf_text_columns_cl[],
+extern char mf_text_map_cl[], mf_text_staged_cl[], mf_text_rows_cl[], mf_text_tiles_cl[], mf_text_columns_cl[],
     mf_text_slanted_cl[], mf_text_parts_cl[], mf_text_lanes_cl[], mf_text_turns_cl[], mf_text_small_cu[],
     mf_text_interleaved_cl[], mf_text_ordered_cl[], mf_text_runs_cl[], mf_text_multi_cl[], mf_text_tensor_cl[],
     mf_text_tensor_mma_cu[], mf_text_tensor_mma_cl[], mf_text_tensor_sum_cl[], mf_text_tensor_level_cl[],
@@ -17,10 +22,18 @@ extern const char mf_text_map_cl[], mf_text_staged_cl[], mf_text_rows_cl[], mf_t
     mf_text_product_mma_cu[], mf_text_product_mma_cl[], mf_text_product_group_cu[], mf_text_product_multiply_cl[],
     mf_text_product_store_cl[], mf_text_product_rows_cl[], mf_text_window_cl[], mf_text_window_rows_cl[],
     mf_text_pixels_cl[], mf_text_winners_cl[];
-extern const char mf_text_match_cl[], mf_text_match_popc_cl[], mf_text_match_multi_cl[], mf_text_match_tensor_cl[],
+extern char mf_text_match_cl[], mf_text_match_popc_cl[], mf_text_match_multi_cl[], mf_text_match_tensor_cl[],
     mf_text_match_mma_cu[], mf_text_match_mma_cl[], mf_text_match_count_cl[], mf_text_match_fill_cl[],
-    mf_text_match_columns_cl[], mf_text_match_join_cl[];                                            /* match/kernels */
-extern const char mf_text_elementary_h[], mf_text_convert_h[], mf_text_memory_h[], mf_text_ops_h[]; /* src/vocab */
-extern const char mf_text_ops_float_inc[], mf_text_ops_int_inc[];
+    mf_text_match_columns_cl[], mf_text_match_join_cl[];                                      /* match/kernels */
+extern char mf_text_elementary_h[], mf_text_convert_h[], mf_text_memory_h[], mf_text_ops_h[]; /* src/vocab */
+extern char mf_text_ops_float_inc[], mf_text_ops_int_inc[];
+
+/* All of them, in the order in which mf_packed, a stream of deflate, holds them; last one without a text. */
+struct packed_text {
+    char *to;
+    size_t size;
+};
+extern const struct packed_text mf_packed_texts[];
+extern const unsigned char mf_packed[];
 
 #endif

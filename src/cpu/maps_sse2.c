@@ -1,0 +1,13 @@
+/* x86-64: maps and conversions. */
+#define MF_VEC_BYTES 16
+#include "vec_sse2.h"
+
+#define MF_SPARSE
+#include "map_kernels.inc"
+
+void mf_maps_sse2(struct kernels *k);
+
+void mf_maps_sse2(struct kernels *k)
+{
+    fill_map_kernels(k);
+}
