@@ -148,7 +148,8 @@ static void take_block(struct stream *s, const struct code *literals, const stru
         }
         symbol -= LENGTH_BASE;
         const int more = symbol < 8 || symbol == 28 ? 0 : symbol / 4 - 1;
-        int length = symbol == 28 ? 258 : 3 + (symbol < 8 ? symbol : ((4 + symbol % 4) << more) + (int)take(s, more));
+        const int base = symbol < 8 ? symbol : (4 + symbol % 4) << more;
+        int length = symbol == 28 ? 258 : 3 + base + (int)take(s, more);
         const int far = take_symbol(s, distances), bits = far < 4 ? 0 : far / 2 - 1;
         const size_t distance = (size_t)(1 + (far < 4 ? far : ((2 + far % 2) << bits) + (int)take(s, bits)));
         assert(distance <= s->written && distance <= WINDOW);
