@@ -138,7 +138,7 @@ static void own_codes(struct stream *s, struct code *literals, struct code *dist
     make_code(distances, bits + n, m);
 }
 
-/* Lengths from 3 and distances from 1 on: after the first few, 4 of the former and 2 of the latter for each bit more. */
+/* Lengths from 3, distances from 1 on: after the first few, 4 of the former and 2 of the latter for each bit more. */
 static void take_block(struct stream *s, const struct code *literals, const struct code *distances)
 {
     for (int symbol; (symbol = take_symbol(s, literals)) != END;) {
