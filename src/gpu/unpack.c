@@ -138,7 +138,7 @@ static void own_codes(struct stream *s, struct code *literals, struct code *dist
     make_code(distances, bits + n, m);
 }
 
-/* Lengths from 3 and distances from 1 on: after the first few, 4 of the former and 2 of the latter for each bit more. */
+/* Lengths from 3, distances from 1 on: after the first few, 4 of the former and 2 of the latter for each bit more. */
 static void take_block(struct stream *s, const struct code *literals, const struct code *distances)
 {
     for (int symbol; (symbol = take_symbol(s, literals)) != END;) {
@@ -148,7 +148,8 @@ static void take_block(struct stream *s, const struct code *literals, const stru
         }
         symbol -= LENGTH_BASE;
         const int more = symbol < 8 || symbol == 28 ? 0 : symbol / 4 - 1;
-        int length = symbol == 28 ? 258 : symbol < 8 ? 3 + symbol : 3 + ((4 + symbol % 4) << more) + (int)take(s, more);
+        const int base = symbol < 8 ? symbol : (4 + symbol % 4) << more;
+        int length = symbol == 28 ? 258 : 3 + base + (int)take(s, more);
         const int far = take_symbol(s, distances), bits = far < 4 ? 0 : far / 2 - 1;
         const size_t distance = (size_t)(1 + (far < 4 ? far : ((2 + far % 2) << bits) + (int)take(s, bits)));
         assert(distance <= s->written && distance <= WINDOW);
