@@ -84,9 +84,10 @@ static double worth_of(const struct problem *problem, const struct columns_form 
     int64_t columns = (int64_t)form->column_threads * form->groups * form->vector;
     int64_t blocks = (problem->kept_total + columns - 1) / columns * tiles;
     int accumulators = accumulators_of(problem, form->vector, form->held);
-    if ((registers > 128 || registers * threads > 65536 ||
-         accumulators > (problem->reduced_total > LANES ? MOST_ACCUMULATORS : 64)) &&
-        form->vector * form->held > 1)
+    int most = problem->reduced_total <= LANES ? 64 : MOST_ACCUMULATORS;
+    if (item == 1 && form->vector < 4 && mf_emit_lane_words(problem) > 2) /* products of bytes take registers too */
+        most = 16;
+    if ((registers > 128 || registers * threads > 65536 || accumulators > most) && form->vector * form->held > 1)
         return 0;
     int at_once = mf_clamp(65536 / (registers * threads), 1, mf_clamp(limits->threads / threads, 1, 32));
     double warps = (double)at_once * threads / GPU_WARP;
