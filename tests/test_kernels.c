@@ -2,12 +2,7 @@
  * comments in kernels.h. Inputs end at a page that may not be read, outputs at one that may not be written. */
 #define _GNU_SOURCE
 #include "kernel_args.h"
-
-void mf_kernels_scalar(struct kernels *k);
-void mf_kernels_sse2(struct kernels *k);
-void mf_kernels_avx2(struct kernels *k);
-void mf_kernels_avx512(struct kernels *k);
-void mf_kernels_neon(struct kernels *k);
+#include "kernel_tables.h"
 
 /* ---- the tests ---- */
 
@@ -538,21 +533,7 @@ int main(void)
     waiting = malloc(MAX_ELEMENTS * sizeof *waiting);
     if (loaded == NULL || waiting == NULL)
         return 1;
-    test_isa(mf_kernels_scalar, 0);
-#ifdef MF_HAVE_X86
-    test_isa(mf_kernels_sse2, 0);
-    if (__builtin_cpu_supports("avx2")) /* such a processor has F16C too */
-        test_isa(mf_kernels_avx2, 1);
-    else
-        check_skip("avx2", "this processor has no AVX2");
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        test_isa(mf_kernels_avx512, 1);
-    else
-        check_skip("avx512", "this processor has no AVX-512");
-#endif
-#ifdef MF_HAVE_NEON
-    test_isa(mf_kernels_neon, 1);
-#endif
+    test_tables(test_isa);
     free(loaded);
     free(waiting);
     return check_done("test_kernels");
