@@ -78,17 +78,33 @@ static int teams_of(const struct mf_plan *plan, int64_t tiles, int64_t blocks, i
     return (of_lane + rounds - 1) / rounds;
 }
 
+/* Sums of bytes have no tiles: two blocks or more to a multiprocessor, which has room for so many threads, unless the
+ * rows are too few. */
+static void share_bytes(const struct mf_plan *plan, int room, int batch, int64_t *blocks, int *teams)
+{
+    const struct problem *problem = &plan->problem;
+    const int64_t step_bytes = LANES * problem->kept_total * mf_emit_state_bytes(problem);
+    const int team = team_of(problem), most = mf_gpu_most_threads(plan, MOST_THREADS);
+    *teams = mf_clamp((room / 2 < most ? room / 2 : most) / team, 1, (int)(SHARED_BYTES / step_bytes) - 1);
+    const int64_t of_block = (int64_t)*teams * batch * LANES;
+    *blocks = mf_clamp((problem->reduced_total + of_block - 1) / of_block, 1,
+                       room / (*teams * team) * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { SHORT_ROOM = 640 }; /* short elements become more lanes, which take registers (measured on an H200) */
     const struct problem *problem = &plan->problem;
     const int vector = vector_of(problem), words = mf_emit_lane_words(problem) * vector;
     const int room = mf_gpu_widest_item(problem) < 4 ? SHORT_ROOM : GPU_ROOM;
-    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, blocks = blocks_of(tiles);
-    const int teams = teams_of(plan, tiles, blocks, room);
-    int inputs = 0;
+    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
+    int64_t blocks = blocks_of(tiles);
+    int teams = teams_of(plan, tiles, blocks, room), inputs = 0;
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
+    const int batch = inputs > 1 || words > 16 ? 4 : 8;
+    if (mf_emit_bytes_operand(problem) >= 0)
+        share_bytes(plan, room, batch, &blocks, &teams);
     struct gpu_choice choice = {.kernel = mf_text_interleaved_cl,
                                 .threads = teams * team_of(problem),
                                 .vector = vector,
@@ -100,10 +116,9 @@ static mf_status make(struct mf_plan *plan)
     if (room == GPU_ROOM && inputs == 1 && words <= 16)
         choice.beside = GPU_ROOM / choice.threads;
     choice.workspace_bytes = blocks * problem->kept_total * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t);
-    mf_text_add(&choice.macros, "#define COLUMNS %d\n#define BATCH %d\n", (int)problem->kept_total,
-                inputs > 1 || words > 16 ? 4 : 8);
-    snprintf(choice.text, sizeof choice.text, "%d columns, vectors of %d, %d tiles of a block at a time",
-             (int)problem->kept_total, vector, teams);
+    mf_text_add(&choice.macros, "#define COLUMNS %d\n#define BATCH %d\n", (int)problem->kept_total, batch);
+    snprintf(choice.text, sizeof choice.text, "%d columns, vectors of %d, %lld blocks of %d tiles at a time",
+             (int)problem->kept_total, vector, (long long)blocks, teams);
     return mf_gpu_make(plan, &choice);
 }
 

@@ -6,6 +6,9 @@
  * A block has a lane of the sequence of tiles, as in tiles.cl: of a group of TILE tiles every LANES-th, TEAMS at a time.
  * The block that arrives last joins the lanes of each group, and the groups.
  *
+ * BYTES: sums of bytes may come in any order, so there are no tiles: all teams of all blocks take BATCH steps in turn
+ * and walk the tree once. GROUPS of blocks stand for groups of tiles.
+ *
  * p[0]: tiles; p[1]: blocks. workspace: COLUMNS states of every block, then a counter. */
 enum {
     STEP = COLUMNS * LANES,
@@ -78,6 +81,7 @@ static inline void add_step(shape_ptr S, int64_t first, int k, struct raws r, in
     }
 }
 
+#if !BYTES
 /* A tile's lanes. r: its first steps, if it is whole; then those of the next one, if that is, so that they are on their
  * way while the tree is walked. */
 static inline void whole_tile(struct tensors T, shape_ptr S, int64_t first, int64_t next, struct raws r[BATCH],
@@ -95,6 +99,8 @@ static inline void whole_tile(struct tensors T, shape_ptr S, int64_t first, int6
             load_steps(T, S, next, 0, r);
     }
 }
+
+#endif
 
 /* Stores the states of a tile's lanes, which has n elements. */
 static inline void store_lanes(shape_ptr S, int64_t first, int n, const struct lane l[VECTOR],
@@ -152,23 +158,67 @@ static inline void take_lanes(SHARED_POINTER struct state *states, GLOBAL const 
     }
 }
 
-KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+#if BYTES
+/* The block's part of all rows into the first team's first states. */
+static inline void block_rows(struct tensors T, shape_ptr S, int vectors, SHARED_POINTER struct state *shared,
+                              SHARED_POINTER struct state *done)
 {
-    SHARED struct state shared[TEAMS * STEP];
-    SHARED struct state done[STEP]; /* of a block's tiles, then of the groups */
-    SHARED int flag;
-    shape_ptr S = SHAPE;
-    struct tensors T = TENSORS(b);
     SHARED_POINTER struct state *const mine = shared + THREAD / TEAM * STEP;
-    GLOBAL struct state *const lanes = (GLOBAL struct state *)workspace;
-    const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t tiles = S->p[0], block = BLOCK, group = block / LANES;
-    const int64_t begin = group * TILE + block % LANES, end = (group + 1) * TILE < tiles ? (group + 1) * TILE : tiles;
-    const int count = (int)((end - begin + LANES - 1) / LANES);
-    const int64_t rows = S->reduced_total, apart = (int64_t)TEAMS * LANES * TILE;
-    int64_t first = (begin + (int64_t)team * LANES) * TILE;
+    const int64_t rows = S->reduced_total, batches = vectors ? rows / (BATCH * LANES) : 0, teams = S->p[1] * TEAMS;
+    const int64_t first = (int64_t)BLOCK * TEAMS + THREAD / TEAM;
+    struct lane l[VECTOR];
     struct raws r[BATCH];
-    if (b.vectors && team < count && first + TILE <= rows)
+    UNROLL
+    for (int j = 0; j < VECTOR; j++)
+        l[j] = empty_lane();
+    if (first < batches)
+        load_steps(T, S, first * BATCH * LANES, 0, r);
+    NO_UNROLL
+    for (int64_t b = first; b < batches; b += teams) {
+        LOADED_TOGETHER();
+        UNROLL
+        for (int u = 0; u < BATCH; u++)
+            add_step(S, 0, 0, r[u], 1, TILE, l);
+        if (b + teams < batches)
+            load_steps(T, S, (b + teams) * BATCH * LANES, 0, r);
+    }
+    /* the rest: less than a batch, or all if vectors are not aligned */
+    NO_UNROLL
+    for (int64_t row = (batches * BATCH + first) * LANES; row < rows; row += teams * LANES) {
+        const int n = rows - row < LANES ? (int)(rows - row) : LANES;
+        add_step(S, 0, 0, fetch_first(T, step_place(row, 0), n * COLUMNS - THREAD % TEAM * VECTOR), 0, n, l);
+    }
+    store_lanes(S, 0, TILE, l, mine);
+    columns_tree(mine);
+    if (THREAD % TEAM < COLUMNS)
+        done[THREAD / TEAM * COLUMNS + THREAD % TEAM] = mine[THREAD % TEAM];
+    BARRIER();
+}
+
+static inline int block_parts(shape_ptr S)
+{
+    (void)S;
+    return TEAMS;
+}
+#else
+/* The tiles of a block. */
+static inline int block_parts(shape_ptr S)
+{
+    const int64_t tiles = S->p[0], group = BLOCK / LANES, begin = group * TILE + BLOCK % LANES;
+    const int64_t end = (group + 1) * TILE < tiles ? (group + 1) * TILE : tiles;
+    return (int)((end - begin + LANES - 1) / LANES);
+}
+
+/* The block's tiles, one after the other in `done`. */
+static inline void block_rows(struct tensors T, shape_ptr S, int vectors, SHARED_POINTER struct state *shared,
+                              SHARED_POINTER struct state *done)
+{
+    const int t = THREAD % TEAM, team = THREAD / TEAM, count = block_parts(S);
+    const int64_t rows = S->reduced_total, apart = (int64_t)TEAMS * LANES * TILE;
+    SHARED_POINTER struct state *const mine = shared + team * STEP;
+    int64_t first = ((int64_t)BLOCK / LANES * TILE + BLOCK % LANES + (int64_t)team * LANES) * TILE;
+    struct raws r[BATCH];
+    if (vectors && team < count && first + TILE <= rows)
         load_steps(T, S, first, 0, r);
     for (int k = 0; k < count; k += TEAMS, first += apart) {
         const int n = k + team >= count ? 0 : rows - first < TILE ? (int)(rows - first) : TILE;
@@ -176,7 +226,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         UNROLL
         for (int j = 0; j < VECTOR; j++)
             l[j] = empty_lane();
-        if (n == TILE && b.vectors) {
+        if (n == TILE && vectors) {
             whole_tile(T, S, first, k + TEAMS + team < count && first + apart + TILE <= rows ? first + apart : -1, r, l);
         } else { /* rare, so it is short */
             NO_UNROLL
@@ -189,15 +239,29 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             done[(k + team) * COLUMNS + t] = mine[t];
         BARRIER();
     }
+}
+#endif
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    SHARED struct state shared[TEAMS * STEP];
+    SHARED struct state done[STEP]; /* of a block's parts, then of the groups */
+    SHARED int flag;
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    SHARED_POINTER struct state *const mine = shared + THREAD / TEAM * STEP;
+    GLOBAL struct state *const lanes = (GLOBAL struct state *)workspace;
+    const int t = THREAD % TEAM, team = THREAD / TEAM, parts = block_parts(S);
+    block_rows(T, S, b.vectors != 0, shared, done);
     if (THREAD < COLUMNS) {
         struct state s = done[THREAD];
-        for (int k = 1; k < count; k++)
+        for (int k = 1; k < parts; k++)
             s = combine(s, done[k * COLUMNS + THREAD]);
-        lanes[block * COLUMNS + THREAD] = s;
+        lanes[(int64_t)BLOCK * COLUMNS + THREAD] = s;
     }
     if (!last_to_arrive((GLOBAL uint32_t *)(lanes + S->p[1] * COLUMNS), S->p[1], &flag))
         return;
-    const int groups = (int)((tiles + TILE - 1) / TILE);
+    const int groups = (int)((S->p[1] + LANES - 1) / LANES);
     for (int first = 0; first < groups; first += TEAMS) {
         const int g = first + team;
         const int64_t left = g < groups ? S->p[1] - (int64_t)g * LANES : 0;
