@@ -131,6 +131,15 @@ int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
     return 16 / item;
 }
 
+/* Whether a reducer of this kind, of 16-bit floats as they are, is all that is asked for. */
+static int is_of_halves(const struct problem *problem, enum reducer_kind kind)
+{
+    const struct program *program = &problem->program;
+    const struct node *node = &program->map.node[program->reducer[0].arg[0]];
+    return program->reducer_count == 1 && program->reducer[0].kind == kind && node->op == OP_OPERAND &&
+           (problem->in_type[node->index] == DT_f16 || problem->in_type[node->index] == DT_bf16);
+}
+
 /* Elements that are read once, more of them than the caches hold, beside few outputs, need not push out what kernels
  * before this one wrote: that is then written back later. Folds of 64 to 256 MB are up to a tenth faster behind a
  * kernel that filled the cache, else no slower; but columns of 64 MB are. Larger ones read a thirtieth slower that
@@ -159,7 +168,8 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
     enum { MOST_WORDS = 4 /* of a lane's state */ };
     const struct nest *nest = &problem->memory;
     const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
-    if (!mf_gpu_two_phases(problem) || operand < 0 || item < 2 || nest->reduced != 1 || nest->window_count ||
+    const int arguments = loop < nest->kept && mf_nest_is_as_written(nest) && is_of_halves(problem, RED_ARG);
+    if ((!mf_gpu_two_phases(problem) && !arguments) || operand < 0 || item < 2 || nest->reduced != 1 || nest->window_count ||
         nest->in[operand][loop] != 1 || mf_emit_lane_words(problem) > MOST_WORDS || problem->reduced_total < TILE)
         return 0;
     return item > 2 ? 1 : mf_gpu_vector_along(problem, loop, 2) == 2 ? 2 : 0;
@@ -167,19 +177,22 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
 
 void mf_gpu_define_pairs(const struct problem *problem, int vector, struct gpu_text *macros)
 {
-    const struct program *program = &problem->program;
-    const struct node *node = &program->map.node[program->reducer[0].arg[0]];
-    const enum dtype type = problem->in_type[node->index];
-    if (vector != 2 || program->reducer_count != 1 || program->reducer[0].kind != RED_LSE || node->op != OP_OPERAND)
+    const int sums = is_of_halves(problem, RED_LSE), arguments = is_of_halves(problem, RED_ARG);
+    if (vector != 2 || (!sums && !arguments))
         return;
-    if (type == DT_bf16)
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const int brain = problem->in_type[problem->program.map.node[reducer->arg[0]].index] == DT_bf16;
+    const char *type = brain ? "bf16" : "f16";
+    if (brain)
         mf_text_append(macros, "#define LOW_HALF(word) mf_bits_f32((word) << 16)\n"
-                               "#define HIGH_HALF(word) mf_bits_f32((word) & 0xffff0000u)\n"
-                               "#define GREATER greater_bf16\n#define LESSER lesser_bf16\n");
-    if (type == DT_f16)
+                               "#define HIGH_HALF(word) mf_bits_f32((word) & 0xffff0000u)\n");
+    else
         mf_text_append(macros, "#define LOW_HALF(word) mf_f16_to_f32((uint16_t)(word))\n"
-                               "#define HIGH_HALF(word) mf_f16_to_f32((uint16_t)((word) >> 16))\n"
-                               "#define GREATER greater_f16\n#define LESSER lesser_f16\n");
+                               "#define HIGH_HALF(word) mf_f16_to_f32((uint16_t)((word) >> 16))\n");
+    if (sums)
+        mf_text_add(macros, "#define GREATER greater_%s\n#define LESSER lesser_%s\n", type, type);
+    else
+        mf_text_add(macros, "#define BEST %s_%s\n", reducer->fold == FOLD_MIN ? "least" : "greater", type);
 }
 
 /* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none

@@ -172,7 +172,8 @@ static inline float fold_max_f32(float x, float y)
     return x;
 }
 
-/* The greater and the lesser of two 16-bit floats beside each other. A NaN sticks to the greater. */
+/* The greater, the lesser and the least of two 16-bit floats beside each other. A NaN sticks to the greater and the
+ * least. */
 #if __CUDA_ARCH__ >= 800
 #define HAS_PAIRS 1
 static inline uint32_t greater_f16(uint32_t x, uint32_t y)
@@ -196,6 +197,18 @@ static inline uint32_t lesser_f16(uint32_t x, uint32_t y)
 static inline uint32_t lesser_bf16(uint32_t x, uint32_t y)
 {
     asm("min.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
+    return x;
+}
+
+static inline uint32_t least_f16(uint32_t x, uint32_t y)
+{
+    asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
+    return x;
+}
+
+static inline uint32_t least_bf16(uint32_t x, uint32_t y)
+{
+    asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
     return x;
 }
 #endif

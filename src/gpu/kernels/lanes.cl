@@ -1,13 +1,40 @@
-/* Lanes whose elements are needed twice, and stay in registers: all steps of VECTOR neighbouring ones at once.
+/* Lanes whose elements are all in registers at once, of VECTOR neighbouring ones: because they are needed twice, or because
+ * two 16-bit floats that come as one word are then compared as one.
  *
- * LOW_HALF, HIGH_HALF, GREATER, LESSER: of the element's type, where the logsumexp of 16-bit floats as they are is all that is
- * asked for, and two come as one word. The greatest is then found without converting, and so is the least: where that
- * is near, no difference has to be kept from falling below what exp_below takes. */
+ * LOW_HALF, HIGH_HALF: of the element's type, where all that is asked for is one reducer of 16-bit floats as they are.
+ * GREATER, LESSER: of logsumexp, whose greatest is then found without converting, and so is the least: where that is
+ * near, no difference has to be kept from falling below what exp_below takes. BEST: of an argument, the greatest or the
+ * least, with NaNs; its step is the first that has as much. */
 enum { ALL_STEPS = TILE / LANES };
 
 #if defined(LOW_HALF) && HAS_PAIRS
 #define AS_PAIRS 1
 
+#ifdef BEST
+static inline void pair_steps(const uint32_t word[ALL_STEPS], int nan, struct lane l[2])
+{
+    UNROLL
+    for (int u = ALL_STEPS - 1; u >= 0; u--) {
+        const float x = LOW_HALF(word[u]), y = HIGH_HALF(word[u]);
+        l[0].r0_at = x == l[0].r0 || (nan && x != x) ? u : l[0].r0_at;
+        l[1].r0_at = y == l[1].r0 || (nan && y != y) ? u : l[1].r0_at;
+    }
+}
+
+static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
+{
+    uint32_t best = word[0];
+    UNROLL
+    for (int u = 1; u < ALL_STEPS; u++)
+        best = BEST(best, word[u]);
+    l[0].r0 = LOW_HALF(best);
+    l[1].r0 = HIGH_HALF(best);
+    if (LIKELY(l[0].r0 == l[0].r0 && l[1].r0 == l[1].r0))
+        pair_steps(word, 0, l);
+    else
+        pair_steps(word, 1, l);
+}
+#else
 static inline void pair_sums(const uint32_t word[ALL_STEPS], float high0, float high1, int near, struct lane l[2])
 {
     UNROLL
@@ -33,6 +60,7 @@ static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
     else
         pair_sums(word, l[0].r0_m, l[1].r0_m, 0, l);
 }
+#endif
 
 #else
 #define AS_PAIRS 0
@@ -77,7 +105,7 @@ static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, st
     pair_lanes(word, l);
 #else
     UNROLL
-    for (int second = 0; second < 2; second++)
+    for (int second = 0; second <= TWO_PHASES; second++)
         UNROLL
         for (int u = 0; u < ALL_STEPS; u++)
             UNROLL
@@ -98,7 +126,7 @@ static inline void part_lanes(struct tensors T, shape_ptr S, struct place from, 
 {
     enum { AT_A_TIME = 4 };
     NO_UNROLL
-    for (int second = 0; second < 2; second++)
+    for (int second = 0; second <= TWO_PHASES; second++)
         NO_UNROLL
         for (int k = 0; k * LANES + lane < n; k += AT_A_TIME) {
             struct raws r[AT_A_TIME];
