@@ -170,29 +170,37 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
     const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
     const int arguments = loop < nest->kept && mf_nest_is_as_written(nest) && is_of_halves(problem, RED_ARG);
     if ((!mf_gpu_two_phases(problem) && !arguments) || operand < 0 || item < 2 || nest->reduced != 1 || nest->window_count ||
-        nest->in[operand][loop] != 1 || mf_emit_lane_words(problem) > MOST_WORDS || problem->reduced_total < TILE)
+        nest->in[operand][loop] != 1 || mf_emit_lane_words(problem) > MOST_WORDS ||
+        problem->reduced_total <= (loop < nest->kept ? LANES : TILE - 1))
         return 0;
     return item > 2 ? 1 : mf_gpu_vector_along(problem, loop, 2) == 2 ? 2 : 0;
 }
 
-void mf_gpu_define_pairs(const struct problem *problem, int vector, struct gpu_text *macros)
+void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros)
 {
     const int sums = is_of_halves(problem, RED_LSE), arguments = is_of_halves(problem, RED_ARG);
+    const int64_t of_tile = problem->reduced_total < TILE ? problem->reduced_total : TILE;
+    mf_text_add(macros, "#define ALL_STEPS %d\n", (int)mf_power_above((of_tile + LANES - 1) / LANES));
     if (vector != 2 || (!sums && !arguments))
         return;
     const struct reducer *reducer = &problem->program.reducer[0];
     const int brain = problem->in_type[problem->program.map.node[reducer->arg[0]].index] == DT_bf16;
+    const int least = arguments && reducer->fold == FOLD_MIN;
     const char *type = brain ? "bf16" : "f16";
     if (brain)
-        mf_text_append(macros, "#define LOW_HALF(word) mf_bits_f32((word) << 16)\n"
-                               "#define HIGH_HALF(word) mf_bits_f32((word) & 0xffff0000u)\n");
+        mf_text_add(macros,
+                    "#define LOW_HALF(word) mf_bits_f32((word) << 16)\n"
+                    "#define HIGH_HALF(word) mf_bits_f32((word) & 0xffff0000u)\n#define NO_PAIR %su\n",
+                    least ? "0x7f807f80" : "0xff80ff80");
     else
-        mf_text_append(macros, "#define LOW_HALF(word) mf_f16_to_f32((uint16_t)(word))\n"
-                               "#define HIGH_HALF(word) mf_f16_to_f32((uint16_t)((word) >> 16))\n");
+        mf_text_add(macros,
+                    "#define LOW_HALF(word) mf_f16_to_f32((uint16_t)(word))\n"
+                    "#define HIGH_HALF(word) mf_f16_to_f32((uint16_t)((word) >> 16))\n#define NO_PAIR %su\n",
+                    least ? "0x7c007c00" : "0xfc00fc00");
     if (sums)
         mf_text_add(macros, "#define GREATER greater_%s\n#define LESSER lesser_%s\n", type, type);
     else
-        mf_text_add(macros, "#define BEST %s_%s\n", reducer->fold == FOLD_MIN ? "least" : "greater", type);
+        mf_text_add(macros, "#define BEST %s_%s\n", least ? "least" : "greater", type);
 }
 
 /* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none

@@ -32,10 +32,10 @@ int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
 int mf_gpu_reads_once(const struct problem *problem, int vector);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
-/* Where elements are needed twice: how many neighbours along a loop a thread takes with all steps of their lanes in
- * registers (kernels/lanes.cl), 0 where it cannot or there is no whole tile; and the macros of that. */
+/* Where elements are needed twice, and for arguments of columns of 16-bit floats: how many neighbours along a loop a
+ * thread takes with all steps of their lanes in registers (kernels/lanes.cl), or 0; and the macros of that. */
 int mf_gpu_lanes_at_once(const struct problem *problem, int loop);
-void mf_gpu_define_pairs(const struct problem *problem, int vector, struct gpu_text *macros);
+void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros);
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted);
 int mf_gpu_steps_at_once(const struct problem *problem, int vector);
 /* KEEP and KEPT_CHUNK of kernels/fold.cl, where a thread reads so many vectors: that or 0. A block gets fewer threads,

@@ -46,6 +46,7 @@ static struct columns_form make_form(const struct problem *problem, int vector, 
 {
     int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES), item = mf_gpu_widest_item(problem);
+    beside = mf_clamp(mf_power_above((problem->kept_total + vector - 1) / vector), 1, beside);
     struct columns_form form = {.vector = vector, .column_threads = beside, .groups = 1};
     form.held = held < lanes ? held : lanes;
     form.lane_threads = lanes / form.held;
@@ -195,6 +196,19 @@ static struct columns_form pool_form(const struct problem *problem, int widest, 
     return make_form(problem, vector, lanes, GPU_WARP);
 }
 
+/* A column's tiles, as far as they stand for more columns: threads enough then read wide blocks. Not of states of several
+ * words where elements are wide or columns few, nor where a block of arguments would have few columns: there narrow
+ * blocks of many threads are faster. (Measured on an H100.) */
+static int64_t tiles_that_count(const struct problem *problem, int64_t tiles)
+{
+    enum { FEW_TILES = 4, FEW_COLUMNS = 64 };
+    const int64_t kept = problem->kept_total, blocks = (kept + FEW_COLUMNS - 1) / FEW_COLUMNS;
+    const int words = mf_emit_lane_words(problem), item = mf_gpu_widest_item(problem);
+    const int uneven = mf_emit_has_kind(problem, RED_ARG) && 5 * blocks * FEW_COLUMNS > 6 * kept;
+    const int narrow = words > 1 && (item >= 4 || kept < FEW_COLUMNS || uneven);
+    return narrow && tiles > FEW_TILES ? FEW_TILES : tiles;
+}
+
 /* One reducer with a state of several words that is faster with all lanes together than in turn: an index of f64,
  * moments of 16-bit floats, and of f32 where columns are enough for wide blocks (measured on an H200); or one of vector
  * 0. */
@@ -203,8 +217,9 @@ static struct columns_form form_of_one(const struct problem *problem, int64_t ti
 {
     enum { WIDE = 128 /* columns */ };
     const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
+    const int64_t most = tiles_that_count(problem, tiles);
     const int wide = problem->memory.reduced == 1 && !problem->memory.window_count &&
-                     2 * problem->kept_total * (tiles < 4 ? tiles : 4) >= (int64_t)3 * limits->multiprocessors * WIDE;
+                     2 * problem->kept_total * most >= (int64_t)3 * limits->multiprocessors * WIDE;
     struct columns_form form = {.vector = 0};
     if (one && item <= 4 && item > 1 && widest >= 4 && wide && mf_emit_has_kind(problem, RED_MOMENTS)) {
         form = make_form(problem, 4, 8, WIDE / 4);
@@ -230,7 +245,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     const struct columns_form none = {.vector = 0};
     struct columns_form form = usual_form(problem, widest);
     int64_t columns = widest > 1 ? form.column_threads * (int64_t)form.vector : GPU_WARP;
-    int many = 2 * problem->kept_total * (tiles < 4 ? tiles : 4) >= 3 * limits->multiprocessors * columns;
+    int many = 2 * problem->kept_total * tiles_that_count(problem, tiles) >= 3 * limits->multiprocessors * columns;
     const struct columns_form pool = pool_form(problem, widest, limits);
     if (pool.vector)
         return pool;
@@ -248,6 +263,8 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
         form.batch = 2;
         return form;
     }
+    if (mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
+        return form_in_turn(problem, widest);
     const struct columns_form all_lanes = form_of_one(problem, tiles, widest, limits);
     if (all_lanes.vector)
         return all_lanes;
@@ -318,9 +335,17 @@ static void fit_block(struct columns_form *form, int most)
     }
 }
 
+/* Threads that a multiprocessor has room for where these hold whole lanes; of a tile that is not full they need more
+ * registers. */
+static int room_of_lanes(const struct problem *problem, int one_part)
+{
+    const int fewer = (mf_gpu_widest_item(problem) > 4) + one_part;
+    return fewer == 0 ? GPU_ROOM : fewer == 1 ? GPU_ROOM * 3 / 4 : GPU_ROOM / 2;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
-    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM_F64 = 768 /* threads */ };
+    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */ };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
@@ -328,7 +353,8 @@ static mf_status make(struct mf_plan *plan)
     struct columns_form form = columns_form(problem, tiles, limits);
     fit_block(&form, mf_gpu_most_threads(plan, MOST_THREADS));
     struct gpu_kept keep = {0, 0};
-    if (form.in_turn && form.batch < TILE / LANES)
+    const int whole = form.in_turn && mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) == form.vector;
+    if (form.in_turn && !whole && form.batch < TILE / LANES)
         keep = keep_lane(plan, &form);
     int held = !keep.vectors && (int64_t)form.batch * LANES >= (reduced < TILE ? reduced : TILE);
     int64_t block_columns = (int64_t)form.column_threads * form.groups * form.vector;
@@ -354,10 +380,10 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
-    const int whole = held && form.in_turn && mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) == form.vector;
+    const int one_part = whole && tiles == 1 && reduced < form.batch * LANES;
     if (whole) {
-        choice.beside = (mf_gpu_widest_item(problem) > 4 ? ROOM_F64 : GPU_ROOM) / choice.threads;
-        mf_gpu_define_pairs(problem, form.vector, &choice.macros);
+        choice.beside = room_of_lanes(problem, one_part) / choice.threads;
+        mf_gpu_define_lanes(problem, form.vector, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);
     }
     mf_text_append(&choice.functions, mf_text_parts_cl);
@@ -365,10 +391,10 @@ static mf_status make(struct mf_plan *plan)
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP "
                 "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
-                "#define TOGETHER %d\n#define WHOLE_LANES %d\n",
+                "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n",
                 form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
                 form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
-                form.together, whole);
+                form.together, whole, one_part);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

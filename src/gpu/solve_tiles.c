@@ -132,7 +132,7 @@ static mf_status make(struct mf_plan *plan)
     choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, form.threads);
     struct gpu_kept keep = {0, 0};
     if (at_once) {
-        mf_gpu_define_pairs(problem, at_once, &choice.macros);
+        mf_gpu_define_lanes(problem, at_once, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);
         mf_text_append(&choice.functions, mf_text_turns_cl);
     } else {

@@ -3,8 +3,8 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl). PRESENT: how many of the HELD have elements
- * at all.
+ * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl; ONE_PART: of the
+ * only tile, which is not full). PRESENT: how many of the HELD have elements at all.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then a counter for every block side by side. */
@@ -205,10 +205,12 @@ static inline void turn_phases(kept_type kept_, struct tensors T, shape_ptr S, s
 {
 #if WHOLE_LANES
     const struct place at = element_place(S, start, first + lane);
-    if (n == TILE)
-        whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, l);
-    else
+    if (!ONE_PART && n == ALL_STEPS * LANES)
+        whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, lane, n, 1, l);
+    else if (!ONE_PART)
         part_lanes(T, S, at, KEPT - 1, first + lane, 0, lane, n, 1, l);
+    else if (lane < n)
+        whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, lane, n, 0, l);
     return;
 #endif
     if (n == TILE) {
@@ -407,7 +409,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const int64_t part = block_over(S->p[4]), columns = block_past(S->p[4]) * BLOCK_COLUMNS, tiles = S->p[0];
+    /* the last tile first: it may have fewer elements, which then takes longer */
+    const int64_t part = S->p[1] - 1 - block_over(S->p[4]), columns = block_past(S->p[4]) * BLOCK_COLUMNS, tiles = S->p[0];
     const int64_t o = columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
     const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
@@ -447,5 +450,5 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (tiles == 1)
         return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
-    join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), &flag);
+    join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), shared, &flag);
 }

@@ -4,8 +4,9 @@
  * LOW_HALF, HIGH_HALF: of the element's type, where all that is asked for is one reducer of 16-bit floats as they are.
  * GREATER, LESSER: of logsumexp, whose greatest is then found without converting, and so is the least: where that is
  * near, no difference has to be kept from falling below what exp_below takes. BEST: of an argument, the greatest or the
- * least, with NaNs; its step is the first that has as much. */
-enum { ALL_STEPS = TILE / LANES };
+ * least, with NaNs; its step is the first that has as much. NO_PAIR: two that change neither. ALL_STEPS: of a tile; the
+ * last are left out in groups of SKIPPED where a tile has fewer. */
+enum { SKIPPED = 8 };
 
 #if defined(LOW_HALF) && HAS_PAIRS
 #define AS_PAIRS 1
@@ -21,7 +22,7 @@ static inline void pair_steps(const uint32_t word[ALL_STEPS], int nan, struct la
     }
 }
 
-static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
+static inline void pair_lanes(const uint32_t word[ALL_STEPS], int steps, struct lane l[2])
 {
     uint32_t best = word[0];
     UNROLL
@@ -33,19 +34,23 @@ static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
         pair_steps(word, 0, l);
     else
         pair_steps(word, 1, l);
+    (void)steps;
 }
 #else
-static inline void pair_sums(const uint32_t word[ALL_STEPS], float high0, float high1, int near, struct lane l[2])
+static inline void pair_sums(const uint32_t word[ALL_STEPS], float high0, float high1, int near, int steps,
+                             struct lane l[2])
 {
     UNROLL
     for (int u = 0; u < ALL_STEPS; u++) {
+        if (u % SKIPPED == 0 && u >= steps)
+            break;
         const float x = LOW_HALF(word[u]) - high0, y = HIGH_HALF(word[u]) - high1;
         l[0].r0_s = l[0].r0_s + (near ? mf_exp_near_f32(x) : mf_exp_below_f32(x));
         l[1].r0_s = l[1].r0_s + (near ? mf_exp_near_f32(y) : mf_exp_below_f32(y));
     }
 }
 
-static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
+static inline void pair_lanes(const uint32_t word[ALL_STEPS], int steps, struct lane l[2])
 {
     uint32_t high = word[0], low = word[0];
     UNROLL
@@ -55,10 +60,10 @@ static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
     }
     l[0].r0_m = LOW_HALF(high);
     l[1].r0_m = HIGH_HALF(high);
-    if (LIKELY(LOW_HALF(low) - l[0].r0_m > MF_LEAST_f32 && HIGH_HALF(low) - l[1].r0_m > MF_LEAST_f32))
-        pair_sums(word, l[0].r0_m, l[1].r0_m, 1, l);
+    if (steps == ALL_STEPS && LIKELY(LOW_HALF(low) - l[0].r0_m > MF_LEAST_f32 && HIGH_HALF(low) - l[1].r0_m > MF_LEAST_f32))
+        pair_sums(word, l[0].r0_m, l[1].r0_m, 1, ALL_STEPS, l);
     else
-        pair_sums(word, l[0].r0_m, l[1].r0_m, 0, l);
+        pair_sums(word, l[0].r0_m, l[1].r0_m, 0, steps, l);
 }
 #endif
 
@@ -78,23 +83,35 @@ static inline struct place step_of_lane(shape_ptr S)
 }
 
 /* VECTOR lanes with all their elements: from a place on, `step` away from each other. number: of the first lane's first
- * element, and across: how much greater it is of the next one's. */
+ * element, and across: how much greater it is of the next one's. Where the tile is not full, it has n elements, and
+ * number `lane` is one of them: missing ones read that (a condition would keep loads apart). */
 static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, struct place step, int loop, int64_t number,
-                               int across, struct lane l[VECTOR])
+                               int across, int lane, int n, int full, struct lane l[VECTOR])
 {
 #if AS_PAIRS
     uint32_t word[ALL_STEPS];
 #else
     struct raws r[ALL_STEPS];
 #endif
+    const struct place from = p;
+    const int steps = full ? ALL_STEPS : (n + LANES - 1) / LANES;
     UNROLL
     for (int u = 0; u < ALL_STEPS; u++) {
+        const int present = full || u * LANES + lane < n;
 #if AS_PAIRS
-#define X(s) word[u] = READ_VECTOR((GLOBAL const uint32_t *)(T.in##s + p.i##s));
+        word[u] = NO_PAIR;
+#define X(s)                                                                                       \
+    if (u / SKIPPED * SKIPPED < steps) {                                                           \
+        const int64_t at = present ? p.i##s : from.i##s;                                           \
+        const uint32_t pair = READ_VECTOR((GLOBAL const uint32_t *)(T.in##s + at));                \
+        word[u] = present ? pair : NO_PAIR;                                                        \
+    }
         FOR_MAP_INPUTS(X)
 #undef X
 #else
-        r[u] = fetch_vector(T, S, p, loop, 1);
+        r[u] = no_elements();
+        if (u / SKIPPED * SKIPPED < steps)
+            r[u] = fetch_vector(T, S, present ? p : from, loop, 1);
 #endif
 #define X(s) p.i##s += step.i##s;
         FOR_MAP_INPUTS(X)
@@ -102,29 +119,33 @@ static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, st
     }
     LOADED();
 #if AS_PAIRS
-    pair_lanes(word, l);
+    pair_lanes(word, steps, l);
 #else
     UNROLL
     for (int second = 0; second <= TWO_PHASES; second++)
         UNROLL
-        for (int u = 0; u < ALL_STEPS; u++)
+        for (int u = 0; u < ALL_STEPS; u++) {
+            if (u % SKIPPED == 0 && u >= steps)
+                break;
             UNROLL
             for (int j = 0; j < VECTOR; j++) {
                 const struct element x = map_element(one_of_vector(r[u], j));
+                const int present = full || u * LANES + lane < n;
                 if (second)
-                    chain_second(&l[j], x, 1);
+                    chain_second(&l[j], x, present);
                 else
-                    chain(S, &l[j], x, u, number + j * across, weights_of(u), 1);
+                    chain(S, &l[j], x, u, number + j * across, weights_of(u), present);
             }
+        }
 #endif
 }
 
-/* The same where there are n elements of the tile, or where vectors are not aligned, which is rare: they are read twice,
- * a few at once. lane: the first one's number. */
+/* whole_lanes where there are n elements of the tile, or where vectors are not aligned: they are read twice, some at once,
+ * because all would take more registers than a whole tile's. lane: the first one's number. */
 static inline void part_lanes(struct tensors T, shape_ptr S, struct place from, int loop, int64_t number, int across,
                               int lane, int n, int vectors, struct lane l[VECTOR])
 {
-    enum { AT_A_TIME = 4 };
+    enum { AT_A_TIME = 8 };
     NO_UNROLL
     for (int second = 0; second <= TWO_PHASES; second++)
         NO_UNROLL

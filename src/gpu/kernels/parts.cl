@@ -19,19 +19,78 @@ static inline struct state few_tiles(GLOBAL const struct state *states, int64_t 
                 s[i] = combine(s[i], s[i + reach]);
     return s[0];
 }
+#else
+enum {
+    JOIN_BESIDE = STATE_WORDS > 2 ? 8 : 16, /* columns: 64 bytes of states, or more */
+    JOIN_ROOM = THREADS / JOIN_BESIDE,
+    JOIN_THREADS = JOIN_ROOM < 2 ? 1 : JOIN_ROOM < 4 ? 2 : JOIN_ROOM < 8 ? 4 : JOIN_ROOM < 16 ? 8 : JOIN_ROOM < 32 ? 16 : 32,
+    JOIN_HELD = LANES / JOIN_THREADS
+};
+
+/* Columns of n <= TILE tiles, JOIN_BESIDE of them at a time by the whole block, so that states beside each other are read
+ * together: a thread has the lanes own, own + JOIN_THREADS ... of one. shared: THREADS states. */
+static inline void join_beside(struct tensors T, shape_ptr S, GLOBAL const struct state *states, int64_t columns,
+                               int count, int n, SHARED_POINTER struct state *shared)
+{
+    const int own = THREAD / JOIN_BESIDE, c = THREAD % JOIN_BESIDE;
+    NO_UNROLL
+    for (int first = 0; first < count; first += JOIN_BESIDE) {
+        const int end = own < JOIN_THREADS && first + c < count ? n : 0;
+        GLOBAL const struct state *from = states + columns + first + c;
+        struct state s[JOIN_HELD];
+        UNROLL
+        for (int i = 0; i < JOIN_HELD; i++)
+            s[i] = state_identity();
+        NO_UNROLL
+        for (int k = own; k < end; k += LANES) {
+            struct state next[JOIN_HELD];
+            UNROLL
+            for (int i = 0; i < JOIN_HELD; i++) {
+                next[i] = state_identity();
+                if (k + JOIN_THREADS * i < end)
+                    next[i] = load_state(from + (k + JOIN_THREADS * i) * S->kept_total);
+            }
+            UNROLL
+            for (int i = 0; i < JOIN_HELD; i++)
+                s[i] = combine(s[i], next[i]);
+        }
+        UNROLL
+        for (int reach = JOIN_HELD / 2; reach; reach /= 2)
+            UNROLL
+            for (int i = 0; i < JOIN_HELD / 2; i++)
+                if (i < reach && (i + reach) * JOIN_THREADS < n)
+                    s[i] = combine(s[i], s[i + reach]);
+        NO_UNROLL
+        for (int reach = JOIN_THREADS / 2; reach; reach /= 2) {
+            shared[THREAD] = s[0];
+            BARRIER();
+            if (own < reach && reach < n)
+                s[0] = combine(s[0], shared[THREAD + reach * JOIN_BESIDE]);
+            BARRIER();
+        }
+        if (own == 0 && first + c < count)
+            finish_output(T, S, columns + first + c, s[0], S->reduced_total);
+    }
+}
 #endif
 
-/* The outputs of `count` columns from number `columns` on; counter: whose blocks these are. */
+/* The outputs of `count` columns from number `columns` on; counter: whose blocks these are. shared: THREADS states. */
 static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape_ptr S, GLOBAL struct state *states,
-                                int64_t columns, int64_t count, int64_t counter, SHARED_POINTER int *flag)
+                                int64_t columns, int64_t count, int64_t counter,
+                                SHARED_POINTER struct state *shared, SHARED_POINTER int *flag)
 {
     GLOBAL uint32_t *counters = (GLOBAL uint32_t *)(states + S->kept_total * S->p[3]);
     if (!last_to_arrive(counters + counter, S->p[1], flag))
         return;
+    (void)shared;
 #if FEW > 1
     for (int c = THREAD; c < count; c += THREADS)
         finish_output(T, S, columns + c, few_tiles(states + columns + c, S->kept_total, (int)S->p[0]), S->reduced_total);
 #else
+    if (S->p[0] <= TILE) {
+        join_beside(T, S, states, columns, (int)count, (int)S->p[0], shared);
+        return;
+    }
     states = block_fold(exchange_, states, S->kept_total, S->p[0], columns, count);
     for (int c = THREAD; c < count; c += THREADS)
         finish_output(T, S, columns + c, load_state(states + columns + c), S->reduced_total);

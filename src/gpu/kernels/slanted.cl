@@ -250,7 +250,7 @@ static inline struct state slant_column(SHARED_POINTER const struct part *shared
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    SHARED struct part shared[SHARED_PARTS];
+    SHARED ALIGNED(16) struct part shared[SHARED_PARTS]; /* then of states */
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -305,5 +305,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             BARRIER();
     }
     if (tiles > 1)
-        join_columns(exchange_, T, S, states, columns, count, block, &flag);
+        join_columns(exchange_, T, S, states, columns, count, block, (SHARED_POINTER struct state *)shared,
+                     &flag);
 }

@@ -38,9 +38,9 @@ void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, char *workspace)
     asm volatile("barrier.cluster.arrive.relaxed.aligned;");
     l[0] = empty_lane();
     if (n == TILE)
-        whole_lanes(T, S, from, step_of_lane(S), LOOPS - 1, first + lane, 1, l);
-    else
-        part_lanes(T, S, from, LOOPS - 1, first + lane, 1, lane, n, 1, l);
+        whole_lanes(T, S, from, step_of_lane(S), LOOPS - 1, first + lane, 1, lane, n, 1, l);
+    else if (lane < n)
+        whole_lanes(T, S, from, step_of_lane(S), LOOPS - 1, first + lane, 1, lane, n, 0, l);
     lanes[THREAD] = lane_state(S, l[0], first + lane, n == TILE ? TILE / LANES : lane_count(n, lane));
     BARRIER();
     struct state s[ON_WARP];

@@ -20,7 +20,7 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
         for (int j = 0; j < OWN; j++)
             l[j] = empty_lane();
         if (n == TILE && (VECTOR == 1 || LIKELY(vectors)))
-            whole_lanes(T, S, from, step, LOOPS - 1, first + lane, 1, l);
+            whole_lanes(T, S, from, step, LOOPS - 1, first + lane, 1, lane, n, 1, l);
         else
             part_lanes(T, S, from, LOOPS - 1, first + lane, 1, lane, n, vectors, l);
         UNROLL
