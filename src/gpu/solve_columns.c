@@ -335,17 +335,9 @@ static void fit_block(struct columns_form *form, int most)
     }
 }
 
-/* Threads that a multiprocessor has room for where these hold whole lanes; of a tile that is not full they need more
- * registers. */
-static int room_of_lanes(const struct problem *problem, int one_part)
-{
-    const int fewer = (mf_gpu_widest_item(problem) > 4) + one_part;
-    return fewer == 0 ? GPU_ROOM : fewer == 1 ? GPU_ROOM * 3 / 4 : GPU_ROOM / 2;
-}
-
 static mf_status make(struct mf_plan *plan)
 {
-    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */ };
+    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM_WIDE = GPU_ROOM * 3 / 4 };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
@@ -382,7 +374,7 @@ static mf_status make(struct mf_plan *plan)
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
     const int one_part = whole && tiles == 1 && reduced < form.batch * LANES;
     if (whole) {
-        choice.beside = room_of_lanes(problem, one_part) / choice.threads;
+        choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
         mf_gpu_define_lanes(problem, form.vector, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);
     }

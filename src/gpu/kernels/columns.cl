@@ -207,7 +207,7 @@ static inline void turn_phases(kept_type kept_, struct tensors T, shape_ptr S, s
     const struct place at = element_place(S, start, first + lane);
     if (!ONE_PART && n == ALL_STEPS * LANES)
         whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, lane, n, 1, l);
-    else if (!ONE_PART)
+    else if (!ONE_PART && !AS_PAIRS) /* pairs have registers for both */
         part_lanes(T, S, at, KEPT - 1, first + lane, 0, lane, n, 1, l);
     else if (lane < n)
         whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, lane, n, 0, l);

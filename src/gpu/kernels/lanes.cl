@@ -4,9 +4,7 @@
  * LOW_HALF, HIGH_HALF: of the element's type, where all that is asked for is one reducer of 16-bit floats as they are.
  * GREATER, LESSER: of logsumexp, whose greatest is then found without converting, and so is the least: where that is
  * near, no difference has to be kept from falling below what exp_below takes. BEST: of an argument, the greatest or the
- * least, with NaNs; its step is the first that has as much. NO_PAIR: two that change neither. ALL_STEPS: of a tile; the
- * last are left out in groups of SKIPPED where a tile has fewer. */
-enum { SKIPPED = 8 };
+ * least, with NaNs; its step is the first that has as much. NO_PAIR: two that change neither. ALL_STEPS: of a tile. */
 
 #if defined(LOW_HALF) && HAS_PAIRS
 #define AS_PAIRS 1
@@ -22,7 +20,7 @@ static inline void pair_steps(const uint32_t word[ALL_STEPS], int nan, struct la
     }
 }
 
-static inline void pair_lanes(const uint32_t word[ALL_STEPS], int steps, struct lane l[2])
+static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
 {
     uint32_t best = word[0];
     UNROLL
@@ -34,23 +32,19 @@ static inline void pair_lanes(const uint32_t word[ALL_STEPS], int steps, struct 
         pair_steps(word, 0, l);
     else
         pair_steps(word, 1, l);
-    (void)steps;
 }
 #else
-static inline void pair_sums(const uint32_t word[ALL_STEPS], float high0, float high1, int near, int steps,
-                             struct lane l[2])
+static inline void pair_sums(const uint32_t word[ALL_STEPS], float high0, float high1, int near, struct lane l[2])
 {
     UNROLL
     for (int u = 0; u < ALL_STEPS; u++) {
-        if (u % SKIPPED == 0 && u >= steps)
-            break;
         const float x = LOW_HALF(word[u]) - high0, y = HIGH_HALF(word[u]) - high1;
         l[0].r0_s = l[0].r0_s + (near ? mf_exp_near_f32(x) : mf_exp_below_f32(x));
         l[1].r0_s = l[1].r0_s + (near ? mf_exp_near_f32(y) : mf_exp_below_f32(y));
     }
 }
 
-static inline void pair_lanes(const uint32_t word[ALL_STEPS], int steps, struct lane l[2])
+static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
 {
     uint32_t high = word[0], low = word[0];
     UNROLL
@@ -60,10 +54,10 @@ static inline void pair_lanes(const uint32_t word[ALL_STEPS], int steps, struct 
     }
     l[0].r0_m = LOW_HALF(high);
     l[1].r0_m = HIGH_HALF(high);
-    if (steps == ALL_STEPS && LIKELY(LOW_HALF(low) - l[0].r0_m > MF_LEAST_f32 && HIGH_HALF(low) - l[1].r0_m > MF_LEAST_f32))
-        pair_sums(word, l[0].r0_m, l[1].r0_m, 1, ALL_STEPS, l);
+    if (LIKELY(LOW_HALF(low) - l[0].r0_m > MF_LEAST_f32 && HIGH_HALF(low) - l[1].r0_m > MF_LEAST_f32))
+        pair_sums(word, l[0].r0_m, l[1].r0_m, 1, l);
     else
-        pair_sums(word, l[0].r0_m, l[1].r0_m, 0, steps, l);
+        pair_sums(word, l[0].r0_m, l[1].r0_m, 0, l);
 }
 #endif
 
@@ -84,7 +78,7 @@ static inline struct place step_of_lane(shape_ptr S)
 
 /* VECTOR lanes with all their elements: from a place on, `step` away from each other. number: of the first lane's first
  * element, and across: how much greater it is of the next one's. Where the tile is not full, it has n elements, and
- * number `lane` is one of them: missing ones read that (a condition would keep loads apart). */
+ * number `lane` is one of them. */
 static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, struct place step, int loop, int64_t number,
                                int across, int lane, int n, int full, struct lane l[VECTOR])
 {
@@ -93,25 +87,20 @@ static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, st
 #else
     struct raws r[ALL_STEPS];
 #endif
-    const struct place from = p;
-    const int steps = full ? ALL_STEPS : (n + LANES - 1) / LANES;
     UNROLL
     for (int u = 0; u < ALL_STEPS; u++) {
         const int present = full || u * LANES + lane < n;
 #if AS_PAIRS
         word[u] = NO_PAIR;
-#define X(s)                                                                                       \
-    if (u / SKIPPED * SKIPPED < steps) {                                                           \
-        const int64_t at = present ? p.i##s : from.i##s;                                           \
-        const uint32_t pair = READ_VECTOR((GLOBAL const uint32_t *)(T.in##s + at));                \
-        word[u] = present ? pair : NO_PAIR;                                                        \
-    }
+#define X(s)     \
+    if (present) \
+        word[u] = READ_VECTOR((GLOBAL const uint32_t *)(T.in##s + p.i##s));
         FOR_MAP_INPUTS(X)
 #undef X
 #else
         r[u] = no_elements();
-        if (u / SKIPPED * SKIPPED < steps)
-            r[u] = fetch_vector(T, S, present ? p : from, loop, 1);
+        if (present)
+            r[u] = fetch_vector(T, S, p, loop, 1);
 #endif
 #define X(s) p.i##s += step.i##s;
         FOR_MAP_INPUTS(X)
@@ -119,14 +108,12 @@ static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, st
     }
     LOADED();
 #if AS_PAIRS
-    pair_lanes(word, steps, l);
+    pair_lanes(word, l);
 #else
     UNROLL
     for (int second = 0; second <= TWO_PHASES; second++)
         UNROLL
-        for (int u = 0; u < ALL_STEPS; u++) {
-            if (u % SKIPPED == 0 && u >= steps)
-                break;
+        for (int u = 0; u < ALL_STEPS; u++)
             UNROLL
             for (int j = 0; j < VECTOR; j++) {
                 const struct element x = map_element(one_of_vector(r[u], j));
@@ -136,7 +123,6 @@ static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, st
                 else
                     chain(S, &l[j], x, u, number + j * across, weights_of(u), present);
             }
-        }
 #endif
 }
 
