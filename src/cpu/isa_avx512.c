@@ -6,7 +6,7 @@
 #include "full_folds.inc"
 
 void mf_kernels_avx512(struct kernels *k);
-void mf_ints_avx512(struct kernels *k);
+void mf_rare_avx512(struct kernels *k);
 void mf_maps_avx512(struct kernels *k);
 void mf_pairs_avx512(struct kernels *k);
 
@@ -15,7 +15,7 @@ void mf_kernels_avx512(struct kernels *k)
     k->name = "avx512";
     fill_fold_kernels(k);
     fill_full_folds(k);
-    mf_ints_avx512(k);
+    mf_rare_avx512(k);
     mf_maps_avx512(k);
     mf_pairs_avx512(k);
 }

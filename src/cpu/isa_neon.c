@@ -6,7 +6,7 @@
 #include "full_folds.inc"
 
 void mf_kernels_neon(struct kernels *k);
-void mf_ints_neon(struct kernels *k);
+void mf_rare_neon(struct kernels *k);
 void mf_maps_neon(struct kernels *k);
 void mf_pairs_neon(struct kernels *k);
 
@@ -15,7 +15,7 @@ void mf_kernels_neon(struct kernels *k)
     k->name = "neon";
     fill_fold_kernels(k);
     fill_full_folds(k);
-    mf_ints_neon(k);
+    mf_rare_neon(k);
     mf_maps_neon(k);
     mf_pairs_neon(k);
 }

@@ -7,13 +7,13 @@
 #include "fold_kernels.inc"
 
 void mf_kernels_scalar(struct kernels *k);
-void mf_ints_scalar(struct kernels *k);
+void mf_rare_scalar(struct kernels *k);
 void mf_maps_scalar(struct kernels *k);
 
 void mf_kernels_scalar(struct kernels *k)
 {
     k->name = "scalar";
     fill_fold_kernels(k);
-    mf_ints_scalar(k);
+    mf_rare_scalar(k);
     mf_maps_scalar(k);
 }

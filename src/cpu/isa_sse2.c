@@ -6,13 +6,13 @@
 #include "fold_kernels.inc"
 
 void mf_kernels_sse2(struct kernels *k);
-void mf_ints_sse2(struct kernels *k);
+void mf_rare_sse2(struct kernels *k);
 void mf_maps_sse2(struct kernels *k);
 
 void mf_kernels_sse2(struct kernels *k)
 {
     k->name = "sse2";
     fill_fold_kernels(k);
-    mf_ints_sse2(k);
+    mf_rare_sse2(k);
     mf_maps_sse2(k);
 }
