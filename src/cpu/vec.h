@@ -56,7 +56,9 @@
 #else
 #define MF_APART static __attribute__((noinline, noclone, unused))
 #define MF_ROLLED _Pragma("GCC unroll 1")
-#ifndef MF_UNROLLED
+#if defined(MF_SMALL) && !defined(MF_UNROLLED) /* as many as the lanes of a row that wait in registers */
+#define MF_UNROLLED _Pragma("GCC unroll 8")
+#elif !defined(MF_UNROLLED)
 #define MF_UNROLLED _Pragma("GCC unroll 16")
 #endif
 #endif

@@ -1,0 +1,13 @@
+/* x86-64: rare folds. */
+#define MF_VEC_BYTES 16
+#include "vec_sse2.h"
+
+#define MF_SPARSE
+#include "rare_folds.inc"
+
+void mf_rare_sse2(struct kernels *k);
+
+void mf_rare_sse2(struct kernels *k)
+{
+    fill_rare_folds(k);
+}
