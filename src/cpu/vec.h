@@ -283,6 +283,14 @@ MF_INLINE void vorder_two_bf16(vec_f32 *two)
     two[1] = VPICK(32, PICK_ZIP, even, odd, VLEN_f32 / 2);
 }
 
+/* Vectors in order to those that vload_two gives. */
+MF_INLINE void vsplit_two_bf16(vec_f32 *two)
+{
+    const vec_f32 low = two[0], high = two[1];
+    two[0] = VPICK(32, PICK_EVERY, low, high, 0);
+    two[1] = VPICK(32, PICK_EVERY, low, high, 1);
+}
+
 /* 0, 1, 2 ... */
 static inline vec_i32 vlane_i32(void)
 {
