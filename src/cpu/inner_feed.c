@@ -351,7 +351,7 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         const size_t at = (size_t)(first * w->inner->tiles + t) * mf_cls_size(reducer->cls);
-        to[r] = run == tiles && keeps_value(w, reducer) ? (void *)(w->states.of[r] + at) : results[r][0];
+        to[r] = run == tiles && keeps_value(w, reducer) ? (void *)(w->states.of[r] + at) : (void *)&results[r];
     }
     if (w->inner->summary) {
         struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
@@ -363,7 +363,7 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
         fold_rows_to(to[0], results[0][1], w, 0, source, from, tiles, TILE);
     }
     for (int r = 0; r < program->reducer_count; r++) {
-        if (to[r] != results[r][0])
+        if (to[r] != (void *)&results[r])
             continue;
         const size_t size = mf_cls_size(program->reducer[r].cls);
         const size_t second = program->reducer[r].kind == RED_ARG ? 8 : size;
