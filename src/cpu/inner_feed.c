@@ -471,6 +471,16 @@ static void merge_lanes(const struct kernels *k, enum cls cls, struct moments_la
     }
 }
 
+/* n states as lanes. */
+static void take_lanes(struct moments_lanes *to, const struct state *states, int64_t n, size_t size)
+{
+    for (int64_t l = 0; l < n; l++) {
+        copy_value(to->mean + (size_t)l * size, &states[l].v[0], size);
+        copy_value(to->m2 + (size_t)l * size, &states[l].v[1], size);
+        to->n[l] = states[l].n;
+    }
+}
+
 /* n tiles' moments, at most TILE, in the contract's order: mf_state_fold_tile, with all lanes at once. */
 static struct state fold_moments(const struct kernels *k, enum cls cls, const struct state *states, int64_t n)
 {
@@ -478,16 +488,11 @@ static struct state fold_moments(const struct kernels *k, enum cls cls, const st
     const int64_t lanes = n < LANES ? n : LANES;
     struct moments_lanes lane, next;
     struct state all = states[0];
-    for (int64_t e = 0; e < n; e += LANES) {
+    take_lanes(&lane, states, lanes, size);
+    for (int64_t e = LANES; e < n; e += LANES) {
         const int64_t here = n - e < LANES ? n - e : LANES;
-        struct moments_lanes *const to = e ? &next : &lane;
-        for (int64_t l = 0; l < here; l++) {
-            copy_value(to->mean + (size_t)l * size, &states[e + l].v[0], size);
-            copy_value(to->m2 + (size_t)l * size, &states[e + l].v[1], size);
-            to->n[l] = states[e + l].n;
-        }
-        if (e)
-            merge_lanes(k, cls, &lane, &next, 0, here);
+        take_lanes(&next, states + e, here, size);
+        merge_lanes(k, cls, &lane, &next, 0, here);
     }
     for (int64_t half = LANES / 2; half; half /= 2)
         if (half < lanes)
