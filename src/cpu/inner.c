@@ -8,7 +8,7 @@
  * their neighbours' are read together, run by run, so that memory is read in its order.
  * Rows of one fold that touch, and whose outputs do, need no finish part: the kernel stores the outputs.
  * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile, of up
- * to TILES_AT_ONCE rows that are read together. */
+ * to MOST_TILES rows that are read together. */
 #include "inner.h"
 
 #include <stdio.h>
@@ -184,7 +184,7 @@ static void plan_beside(struct mf_plan *plan)
         return;
     data->run_tiles = run / TILE;
     const int item = mf_dtypes[problem->in_type[operand]].size;
-    const int64_t most = (item < 4 ? MOST_TILES / item : TILES_AT_ONCE) / data->run_tiles;
+    const int64_t most = MOST_TILES / (item < 4 ? item : 4) / data->run_tiles;
     data->beside = most < share ? most : share;
     data->beside = data->beside < FEWEST ? 0 : data->beside;
 }

@@ -72,8 +72,10 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i);
 /* Folds the tile states of output o, which begin at `first`, into results at index i. */
 void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t o, int64_t i);
 
-/* Tiles that are folded at once; runs that are read beside each other are as many tiles of 4 bytes, or more of less. */
-enum { TILES_AT_ONCE = 16, MOST_TILES = 4 * TILES_AT_ONCE };
+/* Tiles that are folded at once. Runs that are read beside each other are a megabyte, for after each one there is a
+ * page of memory that nothing asked for yet: sums of nchw over n, h and w .86 of a plain read with a quarter of it, .92
+ * so. */
+enum { MOST_TILES = 256 };
 
 /* Bytes of one tile's state. */
 size_t mf_inner_state_size(const struct reducer *reducer);

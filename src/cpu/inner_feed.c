@@ -338,23 +338,33 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
     }
 }
 
+enum { SUMMARY_REDUCERS = 4 }; /* at most: sum, min, max, moments */
+
 /* Whole tiles, MOST_TILES at most, of all reducers of a summary or of the only one. Tile k is tile t + k % run of
  * the output `first` + k / run in the group. */
 static void fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t t, int64_t run,
                        int64_t first)
 {
     const struct program *program = &w->plan->problem.program;
-    union value results[MAX_REDUCERS][2][MOST_TILES];
+    union value results[SUMMARY_REDUCERS][2][MOST_TILES];
+    void *to[SUMMARY_REDUCERS];
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        const size_t at = (size_t)(first * w->inner->tiles + t) * mf_cls_size(reducer->cls);
+        to[r] = run == tiles && keeps_value(w, reducer) ? (void *)(w->states.of[r] + at) : (void *)&results[r];
+    }
     if (w->inner->summary) {
         struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
         for (int r = 0; r < program->reducer_count; r++)
-            mf_summary_place(&out, &w->plan->problem, &program->reducer[r], results[r][0], results[r][1]);
+            mf_summary_place(&out, &w->plan->problem, &program->reducer[r], to[r], results[r][1]);
         const int operand = mf_reducer_operand(&w->plan->problem, &program->reducer[0]);
         w->kernels->summary[w->plan->problem.in_type[operand]](&out, source->x, tiles, TILE, source->pitch);
     } else {
-        fold_rows_to(results[0][0], results[0][1], w, 0, source, from, tiles, TILE);
+        fold_rows_to(to[0], results[0][1], w, 0, source, from, tiles, TILE);
     }
     for (int r = 0; r < program->reducer_count; r++) {
+        if (to[r] != (void *)&results[r])
+            continue;
         const size_t size = mf_cls_size(program->reducer[r].cls);
         const size_t second = program->reducer[r].kind == RED_ARG ? 8 : size;
         for (int64_t k = 0, tile = t, output = first; k < tiles; k++) {
@@ -387,6 +397,19 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
     }
 }
 
+/* The states of tiles t ... t+n-1 of a long row lie where nothing was read for long: stores to them would wait for
+ * memory, and all later ones for these. */
+static void fetch_states(const struct worker *w, int64_t t, int64_t n)
+{
+    const struct program *program = &w->plan->problem.program;
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        const size_t size = keeps_value(w, reducer) ? mf_cls_size(reducer->cls) : mf_inner_state_size(reducer);
+        for (size_t i = 0; i < (size_t)n * size; i += 64)
+            __builtin_prefetch(w->states.of[r] + (size_t)t * size + i, 1);
+    }
+}
+
 int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
 {
     const struct program *program = &w->plan->problem.program;
@@ -398,11 +421,12 @@ int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
     int64_t tiles =
         straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
                       w->pointers->in[operand], f, most, TILE, &source);
+    tiles = tiles < MOST_TILES ? tiles : MOST_TILES;
+    fetch_states(w, t, tiles);
     if (program->reducer_count == 1 && keeps_value(w, reducer)) {
         fold_rows_to(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), NULL, w, 0, &source, from, tiles, TILE);
         return tiles;
     }
-    tiles = tiles < TILES_AT_ONCE ? tiles : TILES_AT_ONCE;
     const int64_t tile = f % w->inner->elements / TILE;
     fold_tiles(w, &source, from, tiles, tile, tiles, (t - tile) / w->inner->tiles);
     return tiles;
@@ -423,6 +447,72 @@ static void join_values(struct worker *w, const struct reducer *reducer, char *v
         }
         n = tiles;
     }
+}
+
+/* Lanes of moments: mean, m2 and count of each. */
+struct moments_lanes {
+    char mean[LANES * 8], m2[LANES * 8];
+    int64_t n[LANES];
+};
+
+/* Lanes 0 ... of a with those of b from `first` on, lanes of them, whose neighbours' counts mostly agree. */
+static void merge_lanes(const struct kernels *k, enum cls cls, struct moments_lanes *a, const struct moments_lanes *b,
+                        int64_t first, int64_t lanes)
+{
+    const size_t size = mf_cls_size(cls);
+    for (int64_t l = 0, run; l < lanes; l += run) {
+        const int64_t na = a->n[l], nb = b->n[first + l];
+        for (run = 0; l + run < lanes && a->n[l + run] == na && b->n[first + l + run] == nb; run++)
+            ;
+        k->moments[cls].merge(a->mean + (size_t)l * size, a->m2 + (size_t)l * size, na,
+                              b->mean + (size_t)(first + l) * size, b->m2 + (size_t)(first + l) * size, nb, run);
+        for (int64_t i = l; i < l + run; i++)
+            a->n[i] = na + nb;
+    }
+}
+
+/* n states as lanes. */
+static void take_lanes(struct moments_lanes *to, const struct state *states, int64_t n, size_t size)
+{
+    for (int64_t l = 0; l < n; l++) {
+        copy_value(to->mean + (size_t)l * size, &states[l].v[0], size);
+        copy_value(to->m2 + (size_t)l * size, &states[l].v[1], size);
+        to->n[l] = states[l].n;
+    }
+}
+
+/* n tiles' moments, at most TILE, in the contract's order: mf_state_fold_tile, with all lanes at once. */
+static struct state fold_moments(const struct kernels *k, enum cls cls, const struct state *states, int64_t n)
+{
+    const size_t size = mf_cls_size(cls);
+    const int64_t lanes = n < LANES ? n : LANES;
+    struct moments_lanes lane, next;
+    struct state all = states[0];
+    take_lanes(&lane, states, lanes, size);
+    for (int64_t e = LANES; e < n; e += LANES) {
+        const int64_t here = n - e < LANES ? n - e : LANES;
+        take_lanes(&next, states + e, here, size);
+        merge_lanes(k, cls, &lane, &next, 0, here);
+    }
+    for (int64_t half = LANES / 2; half; half /= 2)
+        if (half < lanes)
+            merge_lanes(k, cls, &lane, &lane, half, lanes - half < half ? lanes - half : half);
+    copy_value(&all.v[0], lane.mean, size);
+    copy_value(&all.v[1], lane.m2, size);
+    all.n = lane.n[0];
+    return all;
+}
+
+/* Tiles of tiles, in place. */
+static struct state join_moments(const struct kernels *k, enum cls cls, struct state *states, int64_t n)
+{
+    while (n > 1) {
+        const int64_t tiles = (n + TILE - 1) / TILE;
+        for (int64_t t = 0; t < tiles; t++)
+            states[t] = fold_moments(k, cls, states + t * TILE, n - t * TILE < TILE ? n - t * TILE : TILE);
+        n = tiles;
+    }
+    return states[0];
 }
 
 /* A user's states lie padded to 16 bytes; the fold wants them close together. */
@@ -475,8 +565,10 @@ void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t f
             join_values(w, reducer, of, tiles);
             memcpy(part(w, r, 0, i, value), of, value);
         } else {
-            struct state state = w->inner->by_value ? join_arg(w, reducer, of, o)
-                                                    : mf_state_fold(reducer, (struct state *)(void *)of, tiles);
+            struct state *const x = (struct state *)(void *)of;
+            const struct state state = w->inner->by_value             ? join_arg(w, reducer, of, o)
+                                       : reducer->kind == RED_MOMENTS ? join_moments(w->kernels, reducer->cls, x, tiles)
+                                                                      : mf_state_fold(reducer, x, tiles);
             memcpy(part(w, r, 0, i, value), &state.v[0], value);
             if (reducer->kind == RED_ARG)
                 memcpy(part(w, r, 1, i, 8), &state.n, 8);

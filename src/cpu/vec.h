@@ -17,6 +17,8 @@
  *   vscale(v, n, t)                   v * 2^n, which is normal; t is n + 1.5 * 2^23 (double: 2^52), and the one of both
  *                                     that is not used costs nothing; VSCALE_KEEPS_NANS: a NaN stays one
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
+ *   vread                             nothing; v is loaded here, before what is loaded after it: the processor's
+ *                                     prefetchers want addresses that grow
  *   vapart                            nothing; where instructions can broadcast what they read from memory, the
  *                                     compiler takes pointer p for another one than it was, and does not share loads
  *   vkeep4(a, b, c, d)                (AVX-512) nothing; all four are computed before one of them is used
@@ -281,6 +283,14 @@ MF_INLINE void vorder_two_bf16(vec_f32 *two)
     const vec_f32 even = two[0], odd = two[1];
     two[0] = VPICK(32, PICK_ZIP, even, odd, 0);
     two[1] = VPICK(32, PICK_ZIP, even, odd, VLEN_f32 / 2);
+}
+
+/* Vectors in order to those that vload_two gives. */
+MF_INLINE void vsplit_two_bf16(vec_f32 *two)
+{
+    const vec_f32 low = two[0], high = two[1];
+    two[0] = VPICK(32, PICK_EVERY, low, high, 0);
+    two[1] = VPICK(32, PICK_EVERY, low, high, 1);
 }
 
 /* 0, 1, 2 ... */

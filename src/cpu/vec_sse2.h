@@ -7,6 +7,7 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define vread(v) __asm__ volatile("" : "+x"(v))
 #define vapart(p) ((void)(p))
 #define numbers_f32 vec_i32
 #define numbers_f64 vec_i64
