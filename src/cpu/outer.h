@@ -74,6 +74,7 @@ int mf_outer_in_any_order(const struct problem *problem);
 int mf_outer_stays_narrow(const struct mf_plan *plan);
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
 int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout);
+int64_t mf_outer_strip_elements(const struct mf_plan *plan);
 /* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as
  * one, a power of two. */
 int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_plan *data);

@@ -108,7 +108,7 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     else if (reducer->kind == RED_LSE)
         (from >= 0 ? k->lse_chain_from[from] : k->lse[reducer->cls].chain)(a, b, at, count, n, next);
     else
-        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n);
+        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n, next);
 }
 
 /* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
@@ -265,6 +265,23 @@ static int64_t leaves_at_once(int64_t leaf, int64_t groups, int64_t count, int a
     return leaves;
 }
 
+/* The rows that joined_tree's kernels read after `leaves` leaves of `count` elements: the first ones of leaf `group`, or
+ * as many leaves from it on. Null if they are not known. */
+static const void *const *leaves_ahead(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t leaves,
+                                       int64_t count, const void **rows)
+{
+    const int64_t groups = (n < LANES ? n : LANES) / c->strip;
+    if (leaves == 1)
+        return rows_ahead(c, c->outer->lane[0], group < groups ? e + group * c->strip : e + n, e + n, LANES, MAX_LEAVES,
+                          rows);
+    for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1)) {
+        if (group == groups)
+            return NULL;
+        find_rows(c, c->outer->lane[0], e + group * c->strip, count, LANES, rows + k * count);
+    }
+    return rows;
+}
+
 /* The tree over the lanes of a tile that has them all, or of n elements, a power of two below: leaf by leaf from left
  * to right, or a few at a time, each with the combinations that it completes: as many as the leaf's number has ones at
  * its end. Results that wait for their right neighbour are in buffers 0, 1 ..., one for each one in that number. */
@@ -289,7 +306,8 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
             waiting += ones % 2;
         for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0]};
+        const void *rows[MAX_LEAVES], *const *next = leaves_ahead(c, e, n, group, leaves, count, rows);
+        const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0], next};
         kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
     }
     return n / LANES;
