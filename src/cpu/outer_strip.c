@@ -76,7 +76,7 @@ int mf_outer_stays_narrow(const struct mf_plan *plan)
                .chain;
 }
 
-/* Most elements of a strip: as many as give rows of 64 KB, or what integer chains hold in a part of their columns.
+/* Most elements of a strip: as many as give rows of 64 KB or more, or what integer chains hold in a part of their columns.
  * Chains of elements of one or two bytes, which widen them, read short rows as one stream where the second cache is
  * small (fold_chain.inc); integers widen for sums, floats for the others: their sums are joined. The chain of squares
  * of bytes has few columns at a time. */
@@ -91,7 +91,7 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
         const int straight = problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || is_squares;
         const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
         const int64_t size = straight ? mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size : 8;
-        int64_t here = is_float ? WIDTH_BYTES / size : STRIP_ELEMENTS;
+        int64_t here = is_float && size <= 2 ? WIDTH_BYTES / size : STRIP_ELEMENTS;
         if (!plan->device->kernels->large_cache || (is_squares && size == 1))
             here = reducer->kind == RED_FOLD && straight && size <= 2 && adds != is_float ? ONE_STREAM : STRIP_ELEMENTS;
         most = here < most ? here : most;
