@@ -76,10 +76,10 @@ int mf_outer_stays_narrow(const struct mf_plan *plan)
                .chain;
 }
 
-/* Most elements of a strip: as many as give rows of 64 KB or more, or what integer chains hold in a part of their columns.
- * Chains of elements of one or two bytes, which widen them, read short rows as one stream where the second cache is
- * small (fold_chain.inc); integers widen for sums, floats for the others: their sums are joined. The chain of squares
- * of bytes has few columns at a time. */
+/* Most elements of a strip: as many as give rows of 64 KB or more, or what integer chains hold in a part of their
+ * columns. Chains of elements of one or two bytes, which widen them, read short rows as one stream where the second
+ * cache is small (fold_chain.inc); integers widen for sums, floats for the others: their sums are joined. The chain of
+ * squares of bytes has few columns at a time. */
 int64_t mf_outer_strip_elements(const struct mf_plan *plan)
 {
     enum { ONE_STREAM = 4096 };
