@@ -111,7 +111,7 @@ static int64_t pass_chain(const struct job *j)
         if (j->what == CHAIN)
             j->fold->chain(out1, out1, x, j->count, j->n, NULL);
         else if (j->what == MOMENTS_CHAIN)
-            j->k->moments[j->which].chain(out1, out2, x, j->count, j->n);
+            j->k->moments[j->which].chain(out1, out2, x, j->count, j->n, NULL);
         else if (j->what == LSE_CHAIN)
             j->k->lse[j->which].chain(out1, out2, x, j->count, j->n, NULL);
         else

@@ -68,7 +68,7 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
             for (int64_t i = 0; i < c.n; i++)
                 waiting[q * c.n + i] = load(plain, left[q], i);
         }
-        const struct joined j = {c.x, left, lanes, count, lefts, spare};
+        const struct joined j = {c.x, left, lanes, count, lefts, spare, c.count >= MOST ? c.x : NULL};
         fold->joined(&j, out, c.n);
         int64_t i = 0;
         for (; i < c.n; i++) {
@@ -325,7 +325,7 @@ static void test_state_chain(const char *isa, const struct kernels *k, struct ty
         if (is_lse)
             lse(a, b, c.x, c.count, c.n, trial % 3 == 0 ? c.x : NULL);
         else
-            moments(a, b, c.x, c.count, c.n);
+            moments(a, b, c.x, c.count, c.n, trial % 3 == 0 ? c.x : NULL);
         int64_t i = 0;
         while (i < c.n && same(cls, load(plain, a, i), want[i].a, is_lse) &&
                same_second(cls, is_lse, want[i], load(plain, b, i)))

@@ -30,11 +30,13 @@ typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t 
  * most 32 of them; with 2 or 4 lanes, the chains of x[0] ..., of x[count] ... and so on, each combined with its
  * neighbour, then neighbouring pairs, and so on.
  * lanes * count is at most 4 where there are several lanes; lanes is at most 4.
- * spare: n elements, read by nobody else. out may be one of left. */
+ * spare: n elements, read by nobody else. out may be one of left. next: null, or the rows that the caller reads
+ * afterwards, 4 where lanes is 1, else as many as now: their beginnings are fetched. */
 struct joined {
     const void *const *x, *const *left;
     int64_t lanes, count, lefts;
     void *spare;
+    const void *const *next;
 };
 typedef void joined_fn(const struct joined *j, void *out, int64_t n);
 
@@ -70,8 +72,9 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
  *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
  * gives the other
  *   one element x is the state (1, x, 0). */
-/* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32 */
-typedef void moments_chain_fn(void *mean, void *m2, const void *const *x, int64_t count, int64_t n);
+/* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: as for chain_fn */
+typedef void moments_chain_fn(void *mean, void *m2, const void *const *x, int64_t count, int64_t n,
+                              const void *const *next);
 struct moments_kernels {
     moments_chain_fn *chain;
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
@@ -146,6 +149,7 @@ struct contraction_kernels;
  * squares, *_from, narrow, byte_sums, pair and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
+    int large_cache;                                        /* what vec.h says of the second cache */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
     struct moments_kernels moments[2];                      /* CLS_F32, CLS_F64 */
     summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64, i8, u8; x is of this type */

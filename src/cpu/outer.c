@@ -150,7 +150,7 @@ static void plan_width(struct mf_plan *plan)
     const int64_t states = STATES_BYTES / (value > 0 ? value : 1);
     int64_t most = WIDTH_BYTES / item < states ? WIDTH_BYTES / item : states;
     if (data->strip > 1)
-        most = data->beside > 1 ? data->columns : STRIP_ELEMENTS / data->strip;
+        most = data->beside > 1 ? data->columns : mf_outer_strip_elements(plan) / data->strip;
     if (data->root_count && most > BLOCK)
         most = BLOCK;
     if (data->runs && adds_bytes(plan) && most > RUNS_WIDTH)

@@ -74,13 +74,18 @@ int mf_outer_in_any_order(const struct problem *problem);
 int mf_outer_stays_narrow(const struct mf_plan *plan);
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
 int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *inside, enum strip *layout);
+int64_t mf_outer_strip_elements(const struct mf_plan *plan);
 /* Neighbouring blocks whose strips, which hold all elements of the last reduced loop, touch: how many are folded as
  * one, a power of two. */
 int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_plan *data);
 
 /* outer_lanes.c: folds elements e ... e+n-1 (n <= 4096) of every column; the states are in buffer[r][0] afterwards. */
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n);
-/* Folds tiles' states: states[r][p] holds rows of `width` columns; the result is in buffer[r][0]. Overwrites states. */
+/* Bytes of a value of reducer r's class; a = a o b for n states of reducer r, of na and nb elements each. */
+size_t mf_outer_value_size(const struct columns *c, int r);
+void mf_outer_merge(struct columns *c, char *const *a, char *const *b, int r, int64_t na, int64_t nb, int64_t n);
+/* outer_join.c: folds tiles' states: states[r][p] holds rows of `width` columns; the result is in buffer[r][0].
+ * Overwrites states. */
 void mf_outer_join(struct columns *c, char *states[MAX_REDUCERS][2], int64_t tiles);
 
 #endif

@@ -12,7 +12,7 @@
 #include "../scalar.h"
 #include "outer.h"
 
-static size_t value_size(const struct columns *c, int r)
+size_t mf_outer_value_size(const struct columns *c, int r)
 {
     return mf_cls_size(c->plan->problem.program.reducer[r].cls);
 }
@@ -69,7 +69,7 @@ static size_t row_item(const struct columns *c, int r)
 {
     const struct problem *problem = &c->plan->problem;
     if (!c->outer->straight[r])
-        return value_size(c, r);
+        return mf_outer_value_size(c, r);
     return (size_t)mf_dtypes[problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])]].size;
 }
 
@@ -88,7 +88,7 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     const struct kernels *k = c->kernels;
     const void *at[MAX_ROWS], *then[MAX_CHAIN];
     const int64_t ahead = rows_wanted(reducer, count);
-    size_t item = row_item(c, r), value = value_size(c, r);
+    size_t item = row_item(c, r), value = mf_outer_value_size(c, r);
     char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
     int from = c->outer->from[r];
     for (int64_t row = 0; row < count; row++)
@@ -108,7 +108,7 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     else if (reducer->kind == RED_LSE)
         (from >= 0 ? k->lse_chain_from[from] : k->lse[reducer->cls].chain)(a, b, at, count, n, next);
     else
-        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n);
+        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n, next);
 }
 
 /* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
@@ -198,8 +198,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     }
 }
 
-/* a = a o b for n states of every lane reducer; na and nb elements each. */
-static void merge(struct columns *c, char *const *a, char *const *b, int r, int64_t na, int64_t nb, int64_t n)
+void mf_outer_merge(struct columns *c, char *const *a, char *const *b, int r, int64_t na, int64_t nb, int64_t n)
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
@@ -250,7 +249,7 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     int64_t right = tree(c, e, n, group + step, 2 * step, level + 1);
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
-        merge(c, c->buffer[r][level], c->buffer[r][level + 1], r, left, right, c->width * c->strip);
+        mf_outer_merge(c, c->buffer[r][level], c->buffer[r][level + 1], r, left, right, c->width * c->strip);
     }
     return left + right;
 }
@@ -263,6 +262,23 @@ static int64_t leaves_at_once(int64_t leaf, int64_t groups, int64_t count, int a
            (count & (count - 1)) == 0)
         leaves *= 2;
     return leaves;
+}
+
+/* The rows that joined_tree's kernels read after `leaves` leaves of `count` elements: the first ones of leaf `group`,
+ * or as many leaves from it on. Null if they are not known. */
+static const void *const *leaves_ahead(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t leaves,
+                                       int64_t count, const void **rows)
+{
+    const int64_t groups = (n < LANES ? n : LANES) / c->strip;
+    if (leaves == 1)
+        return rows_ahead(c, c->outer->lane[0], group < groups ? e + group * c->strip : e + n, e + n, LANES, MAX_LEAVES,
+                          rows);
+    for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1)) {
+        if (group == groups)
+            return NULL;
+        find_rows(c, c->outer->lane[0], e + group * c->strip, count, LANES, rows + k * count);
+    }
+    return rows;
 }
 
 /* The tree over the lanes of a tile that has them all, or of n elements, a power of two below: leaf by leaf from left
@@ -289,7 +305,8 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
             waiting += ones % 2;
         for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0]};
+        const void *rows[MAX_LEAVES], *const *next = leaves_ahead(c, e, n, group, leaves, count, rows);
+        const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0], next};
         kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
     }
     return n / LANES;
@@ -311,7 +328,7 @@ static void join_strip(struct columns *c, int64_t count)
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-        const size_t value = value_size(c, r);
+        const size_t value = mf_outer_value_size(c, r);
         for (int64_t b = 0; b < outer->beside; b++) {
             const size_t at = (size_t)(b * c->strip * width) * value, to = (size_t)(b * width) * value;
             char *strip[2] = {c->buffer[r][0][0] + at, c->buffer[r][0][1] + at};
@@ -319,7 +336,7 @@ static void join_strip(struct columns *c, int64_t count)
             for (int64_t half = c->strip / inside / 2; half; half /= 2, lanes *= 2) {
                 size_t shift = (size_t)(half * row) * value;
                 char *upper[2] = {strip[0] + shift, strip[1] + shift};
-                merge(c, strip, upper, r, lanes, lanes, half * row);
+                mf_outer_merge(c, strip, upper, r, lanes, lanes, half * row);
             }
             for (int p = 0; p < 2 && b > 0 && (!p || reducer->kind != RED_FOLD); p++)
                 memcpy(c->buffer[r][0][p] + to, strip[p], (size_t)width * value);
@@ -344,7 +361,7 @@ static void join_narrow(struct columns *c)
     if (c->answer)
         return;
     c->kernels->load[from](c->buffer[r][1][0], strip, c->width);
-    memcpy(strip, c->buffer[r][1][0], (size_t)c->width * value_size(c, r));
+    memcpy(strip, c->buffer[r][1][0], (size_t)c->width * mf_outer_value_size(c, r));
 }
 
 /* Sums of bytes leave their 16 bits: the rows of a strip that these are of, as many as leave whole vectors; the others
@@ -445,7 +462,7 @@ static void shared_runs(struct columns *c, int64_t n)
             continue;
         }
         for (int64_t half = n / 2; half; half /= 2) {
-            const void *both[2] = {x, x + (size_t)half * value_size(c, r)};
+            const void *both[2] = {x, x + (size_t)half * mf_outer_value_size(c, r)};
             if (x == y)
                 chain(y, y, both + 1, 1, c->width + half - 1, NULL);
             else
@@ -495,106 +512,4 @@ void mf_outer_tile(struct columns *c, int64_t e, int64_t n)
     else if (c->outer->lane_count)
         fold_lanes(c, e, n);
     arg_rows(c, e, n);
-}
-
-/* ---- tiles of tiles ---- */
-
-/* Rows of tiles' states: row t stands for `unit` elements, the last one for what is left. */
-struct sequence {
-    struct columns *c;
-    int r;
-    char *const *states;
-    int64_t first, n, unit;
-};
-
-static int64_t elements_of(const struct sequence *s, int64_t t)
-{
-    int64_t left = s->c->outer->elements - (s->first + t) * s->unit;
-    return left < s->unit ? left : s->unit;
-}
-
-/* Left to right along lane l. */
-static int64_t chain_states(const struct sequence *s, int64_t l, int level)
-{
-    struct columns *c = s->c;
-    size_t row = (size_t)c->width * value_size(c, s->r);
-    char **to = c->buffer[s->r][level];
-    int64_t count = 0;
-    for (int64_t t = l; t < s->n; t += LANES) {
-        char *from[2] = {s->states[0] + (size_t)(s->first + t) * row, s->states[1] + (size_t)(s->first + t) * row};
-        if (t == l) {
-            memcpy(to[0], from[0], row);
-            if (s->states[1] != s->states[0])
-                memcpy(to[1], from[1], row);
-        } else {
-            merge(c, to, from, s->r, count, elements_of(s, t), c->width);
-        }
-        count += elements_of(s, t);
-    }
-    return count;
-}
-
-static int64_t tree_states(const struct sequence *s, int64_t l, int64_t step, int level)
-{
-    struct columns *c = s->c;
-    if (step == LANES)
-        return chain_states(s, l, level);
-    int64_t left = tree_states(s, l, 2 * step, level);
-    if (l + step >= s->n)
-        return left;
-    int64_t right = tree_states(s, l + step, 2 * step, level + 1);
-    merge(c, c->buffer[s->r][level], c->buffer[s->r][level + 1], s->r, left, right, c->width);
-    return left + right;
-}
-
-static void join_lanes(struct columns *c, int r, char *const *states, int64_t tiles)
-{
-    size_t row = (size_t)c->width * value_size(c, r);
-    for (int64_t n = tiles, unit = TILE; n > 1; unit *= TILE) {
-        int64_t next = (n + TILE - 1) / TILE;
-        for (int64_t t = 0; t < next; t++) {
-            struct sequence s = {c, r, states, t * TILE, n - t * TILE < TILE ? n - t * TILE : TILE, unit};
-            tree_states(&s, 0, 1, 0);
-            memcpy(states[0] + (size_t)t * row, c->buffer[r][0][0], row);
-            if (states[1] != states[0])
-                memcpy(states[1] + (size_t)t * row, c->buffer[r][0][1], row);
-        }
-        n = next;
-    }
-    memcpy(c->buffer[r][0][0], states[0], row);
-    if (states[1] != states[0])
-        memcpy(c->buffer[r][0][1], states[1], row);
-}
-
-/* The first tile whose best is best; its index, now an i64 over all elements, replaces states[1]'s first row of W
- * i64. */
-static void join_arg(struct columns *c, int r, char *const *states, int64_t tiles)
-{
-    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-    size_t row = (size_t)c->width * value_size(c, r);
-    int32_t *tile = (int32_t *)(void *)c->buffer[r][1][1];
-    char *best = c->buffer[r][0][0];
-    memcpy(best, states[0], row);
-    memset(tile, 0, (size_t)c->width * 4);
-    for (int64_t done = 0; done < tiles; done += MAX_CHAIN) {
-        const void *x[MAX_CHAIN];
-        int64_t count = tiles - done < MAX_CHAIN ? tiles - done : MAX_CHAIN;
-        for (int64_t k = 0; k < count; k++)
-            x[k] = states[0] + (size_t)(done + k) * row;
-        c->kernels->arg[reducer->fold == FOLD_MAX][reducer->cls].chain(best, tile, x, count, c->width, (int32_t)done);
-    }
-    int64_t *index = (int64_t *)(void *)c->buffer[r][0][1];
-    for (int64_t i = 0; i < c->width; i++) {
-        int32_t in_tile;
-        memcpy(&in_tile, states[1] + ((size_t)tile[i] * (size_t)c->width + (size_t)i) * 4, 4);
-        index[i] = (int64_t)tile[i] * TILE + in_tile;
-    }
-}
-
-void mf_outer_join(struct columns *c, char *states[MAX_REDUCERS][2], int64_t tiles)
-{
-    for (int q = 0; q < c->outer->lane_count; q++)
-        join_lanes(c, c->outer->lane[q], states[c->outer->lane[q]], tiles);
-    for (int q = 0; q < c->outer->arg_count; q++)
-        join_arg(c, c->outer->arg[q], states[c->outer->arg[q]], tiles);
 }

@@ -76,31 +76,35 @@ int mf_outer_stays_narrow(const struct mf_plan *plan)
                .chain;
 }
 
-/* Most elements of a strip: as many as give long rows; where chains widen elements of one or two bytes, as many as
- * their kernels read as one stream (fold_chain.inc). Integers widen for sums, floats for the others: their sums are
- * joined. */
-static int64_t strip_elements(const struct problem *problem)
+/* Most elements of a strip: as many as give rows of 64 KB or more, or what integer chains hold in a part of their
+ * columns. Chains of elements of one or two bytes, which widen them, read short rows as one stream where the second
+ * cache is small (fold_chain.inc); integers widen for sums, floats for the others: their sums are joined. The chain of
+ * squares of bytes has few columns at a time. */
+int64_t mf_outer_strip_elements(const struct mf_plan *plan)
 {
     enum { ONE_STREAM = 4096 };
+    const struct problem *problem = &plan->problem;
+    int64_t most = plan->device->kernels->large_cache ? WIDTH_BYTES / 2 : STRIP_ELEMENTS;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        const int straight =
-            problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || mf_reducer_is_squares(problem, reducer);
+        const int is_squares = mf_reducer_is_squares(problem, reducer), is_float = mf_cls_is_float(reducer->cls);
+        const int straight = problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || is_squares;
         const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-        if (reducer->kind == RED_FOLD && straight &&
-            mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size <= 2 &&
-            adds != mf_cls_is_float(reducer->cls))
-            return ONE_STREAM;
+        const int64_t size = straight ? mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size : 8;
+        int64_t here = is_float && size <= 2 ? WIDTH_BYTES / size : STRIP_ELEMENTS;
+        if (!plan->device->kernels->large_cache || (is_squares && size == 1))
+            here = reducer->kind == RED_FOLD && straight && size <= 2 && adds != is_float ? ONE_STREAM : STRIP_ELEMENTS;
+        most = here < most ? here : most;
     }
-    return STRIP_ELEMENTS;
+    return most;
 }
 
 /* The largest power of two that divides n (or, of ragged ends, any) and keeps P x columns elements in a strip; at most
  * the lanes, where there are lanes. */
-static int64_t strip_length(const struct problem *problem, int64_t n, int64_t columns, int ragged)
+static int64_t strip_length(const struct mf_plan *plan, int64_t n, int64_t columns, int ragged)
 {
-    const int64_t elements = strip_elements(problem);
-    int64_t p = 1, most = mf_outer_in_any_order(problem) && !ragged ? elements : LANES;
+    const int64_t elements = mf_outer_strip_elements(plan);
+    int64_t p = 1, most = mf_outer_in_any_order(&plan->problem) && !ragged ? elements : LANES;
     while (p < most && (ragged || n % (2 * p) == 0) && 2 * p * columns <= elements)
         p *= 2;
     return p;
@@ -124,7 +128,10 @@ static int64_t runs_in_strip(const struct mf_plan *plan, int64_t run, int64_t co
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (nest->in[mf_reducer_operand(problem, &problem->program.reducer[r])][loop] != columns * run)
             return 1;
-    while (2 * runs * run <= LANES && 2 * runs * run * columns <= STRIP_ELEMENTS && nest->size[loop] % (2 * runs) == 0)
+    const int64_t elements = mf_outer_strip_elements(plan);
+    const int is_free = mf_outer_in_any_order(problem) && plan->device->kernels->large_cache;
+    while (2 * runs * run <= (is_free ? elements : LANES) && 2 * runs * run * columns <= elements &&
+           nest->size[loop] % (2 * runs) == 0)
         runs *= 2;
     return runs;
 }
@@ -191,6 +198,6 @@ int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *i
     }
     if (columns < WIDTH_BYTES / 8 && !takes_rows_together(&plan->problem, columns) && !shares_columns(plan, columns) &&
         all_have_strides(plan, 1, columns, 0))
-        *strip = strip_length(&plan->problem, run, columns, takes_ragged_strips(nest, run, columns));
+        *strip = strip_length(plan, run, columns, takes_ragged_strips(nest, run, columns));
     return *strip * columns >= MIN_WIDTH;
 }

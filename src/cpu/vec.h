@@ -94,6 +94,23 @@ MF_INLINE void fetch_soon(const void *p, int64_t distance, int64_t bytes)
     }
 }
 
+/* Rows that are read together are asked for together, `far` elements, no more than a row has, after the one that is
+ * read; behind a row's end is what is read after it: `next`, if there is such. Without that, 2 KB ahead, an eighth of
+ * rows of 16 KB was read twice. soon (a constant): into the nearest cache. */
+MF_INLINE void ask_rows(const void *const *row, const void *const *next, int rows, int64_t i, int64_t n, int64_t far,
+                        int size, int64_t bytes, int soon)
+{
+    const int behind = next && i + far >= n;
+    const void *const *const at = behind ? next : row;
+    const int64_t place = (behind ? i + far - n : i + far) * size;
+    MF_UNROLLED
+    for (int k = 0; k < rows; k++)
+        if (soon)
+            fetch_soon(at[k], place, bytes);
+        else
+            ahead(at[k], place, bytes);
+}
+
 /* `bytes` of data after element i of a row is a place i < edge ? near : far bytes away. */
 struct place {
     int64_t near, far, edge;
