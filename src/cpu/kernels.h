@@ -115,9 +115,10 @@ struct arg_kernels {
 };
 
 /* rows rows of n elements; elements of out follow each other in a row, an operand's do where its unit is 1, and where
- * it is 0 one element serves the whole row. Pitches: elements from one row to the next. */
+ * it is 0 its first `period` elements (a power of two; pair_bytes says how many) serve the whole row, again and again.
+ * Pitches: elements from one row to the next. */
 struct pair_rows {
-    int64_t rows, n, out_pitch, x_pitch, y_pitch;
+    int64_t rows, n, out_pitch, x_pitch, y_pitch, period;
     int x_unit, y_unit;
     int x_once, y_once; /* the operand is large and read once: fetch it ahead */
     int past_cache;     /* store past the cache */
@@ -166,6 +167,7 @@ struct kernels {
     chain_fn *byte_sums[DT_COUNT];             /* sums of i8 in i16, of u8 in u16, which are acc and out */
     pair_fn *pair[PAIR_COUNT][DT_COUNT];       /* both operands and the result of one memory type; null: bool, the 8-bit
                                           * floats, and PAIR_DIV of integers */
+    int pair_bytes[DT_COUNT];       /* most bytes of what repeats itself in pair's rows */
     map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
     convert_fn *load[DT_COUNT];     /* memory type to its class */
     convert_fn *store[DT_COUNT][4]; /* class to memory type */

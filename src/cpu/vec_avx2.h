@@ -411,6 +411,11 @@ static inline vec_u16 vpair_sum_u8(vec_u8 v)
     return (vec_u16)_mm256_maddubs_epi16((__m256i)v, _mm256_set1_epi8(1));
 }
 
+static inline vec_u16 vmean_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)_mm256_avg_epu16((__m256i)a, (__m256i)b);
+}
+
 static inline vec_u32 vpair_squares_u16(vec_u16 v)
 {
     return (vec_u32)_mm256_madd_epi16((__m256i)v, (__m256i)v);

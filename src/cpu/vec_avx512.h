@@ -382,6 +382,11 @@ static inline vec_u16 vpair_sum_u8(vec_u8 v)
     return (vec_u16)_mm512_maddubs_epi16((__m512i)v, _mm512_set1_epi8(1));
 }
 
+static inline vec_u16 vmean_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)_mm512_avg_epu16((__m512i)a, (__m512i)b);
+}
+
 static inline vec_u32 vpair_squares_u16(vec_u16 v)
 {
     return (vec_u32)_mm512_madd_epi16((__m512i)v, (__m512i)v);

@@ -120,6 +120,11 @@ static inline vec_u64 vload_long_u32(const uint32_t *p)
     return vwiden_u32(vload_half_u32(p));
 }
 
+static inline vec_u16 vmean_u16(vec_u16 a, vec_u16 b)
+{
+    return (a | b) - ((a ^ b) >> 1);
+}
+
 MF_INLINE vec_u8 vload_pieces(const void *p, int64_t step, int bytes)
 {
     (void)step, (void)bytes; /* the only piece of 16 bytes */
