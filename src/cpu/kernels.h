@@ -125,6 +125,10 @@ struct pair_rows {
 };
 /* out = x o y, one canonical NaN, straight from memory to memory; out may be exactly x or y. Not both units are 0. */
 typedef void pair_fn(void *out, const void *x, const void *y, const struct pair_rows *rows);
+/* Writes count elements of `size` bytes, `step` bytes apart, each one `length` bytes long, which is whole elements. What
+ * lies behind the last one, STRETCH_ROOM bytes, may be overwritten. */
+enum { STRETCH_ROOM = 64 };
+typedef void stretch_fn(void *to, const void *from, int64_t count, int64_t step, int64_t size, int64_t length);
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COUNT };
 
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
@@ -144,7 +148,7 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, narrow, byte_sums, pair and sums (all null); callers then do the same in more steps. */
+ * squares, *_from, narrow, byte_sums, pair, stretch and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -167,7 +171,8 @@ struct kernels {
     chain_fn *byte_sums[DT_COUNT];             /* sums of i8 in i16, of u8 in u16, which are acc and out */
     pair_fn *pair[PAIR_COUNT][DT_COUNT];       /* both operands and the result of one memory type; null: bool, the 8-bit
                                           * floats, and PAIR_DIV of integers */
-    int pair_bytes[DT_COUNT];       /* most bytes of what repeats itself in pair's rows */
+    int pair_bytes[DT_COUNT];                  /* most bytes of what repeats itself in pair's rows */
+    stretch_fn *stretch;
     map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
     convert_fn *load[DT_COUNT];     /* memory type to its class */
     convert_fn *store[DT_COUNT][4]; /* class to memory type */

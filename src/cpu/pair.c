@@ -151,8 +151,7 @@ static int finds_periods(const struct mf_plan *plan, struct form *form)
         form->first--;
     const int row = moving - 2; /* the loop around rows of stretched elements */
     if (together == nest->kept && moving > 0 && nest->out[0][moving - 1] == period &&
-        strides(plan, form->repeats)[moving - 1] == 0 && (row < 0 || strides(plan, other)[row] == 0) &&
-        bytes(plan, period) % (int64_t)sizeof(uint64_t) == 0) {
+        strides(plan, form->repeats)[moving - 1] == 0 && (row < 0 || strides(plan, other)[row] == 0)) {
         form->stretched = other;
         form->first = moving - 1;
         for (int l = moving; l < nest->kept; l++)
@@ -340,22 +339,6 @@ static void *element(const struct job *job, const struct place *p, int side)
     return (void *)((uintptr_t)job->base[side] + (uintptr_t)(p->offset[side] * data->item));
 }
 
-/* n elements of out, of x each one as often as in a period, which is whole words; x's are `step` apart. */
-static void stretch(char *out, const char *x, int64_t n, int64_t step, const struct pair_plan *data)
-{
-    static const uint64_t often[] = {
-        [1] = 0x0101010101010101, [2] = 0x0001000100010001, [4] = 0x0000000100000001, [8] = 1};
-    const int64_t words = data->form.period * data->item / (int64_t)sizeof(uint64_t);
-    for (int64_t k = 0; k < n / data->form.period;
-         k++, x = (const char *)((uintptr_t)x + (uintptr_t)(step * data->item))) {
-        uint64_t word = 0;
-        memcpy(&word, x, (size_t)data->item);
-        word *= often[data->item];
-        for (int64_t w = 0; w < words; w++, out += sizeof word)
-            memcpy(out, &word, sizeof word);
-    }
-}
-
 static void task(void *context, int64_t t, int worker)
 {
     const struct job *job = context;
@@ -364,8 +347,10 @@ static void task(void *context, int64_t t, int worker)
     struct place p;
     int64_t first = t * data->grain, last = at_most(first + data->grain, data->tiling.tiles);
     const int stretched = data->form.stretched;
-    const int64_t step = stretched ? strides(job->plan, stretched)[data->form.first] : 0;
-    _Alignas(LINE) char row[PATTERN_BYTES];
+    const int64_t period = data->form.period;
+    const int64_t step = stretched ? strides(job->plan, stretched)[data->form.first] * data->item : 0;
+    const struct kernels *const kernels = job->plan->device->kernels;
+    _Alignas(LINE) char row[PATTERN_BYTES + STRETCH_ROOM];
     (void)worker;
     rows.past_cache = job->past_cache;
     mf_place_set(&data->tiling, first, &p);
@@ -374,7 +359,7 @@ static void task(void *context, int64_t t, int worker)
         rows.n = mf_tile_length(data->length, data->rows.n, p.at[data->tiling.dims - 1]);
         const void *side[SIDES] = {NULL, element(job, &p, X), element(job, &p, Y)};
         if (stretched) {
-            stretch(row, side[stretched], rows.n, step, data);
+            kernels->stretch(row, side[stretched], rows.n / period, step, data->item, period * data->item);
             side[stretched] = row;
         }
         data->kernel(element(job, &p, OUT), side[X], side[Y], &rows);
