@@ -279,11 +279,14 @@ static enum answers stores_answers(const struct mf_plan *plan)
     const struct outer_plan *data = plan->data;
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     const enum dtype type = plan->problem.out_type[0];
-    if (data->narrow && data->tiles == 1 && !data->split && type == (enum dtype)data->from[0] &&
+    const struct kernels *k = plan->device->kernels;
+    const int from = data->from[0];
+    if (data->narrow && data->tiles == 1 && !data->split && (int)type == from &&
         nest_of(plan)->out[0][nest_of(plan)->kept - 1] == 1)
         return mf_finish_answers(plan);
     if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
-        !mf_is_class_type(type) || !plan->device->kernels->fold[reducer->fold][reducer->cls].runs ||
+        (from >= 0 ? (int)type != from || !k->fold_from[reducer->fold][from].runs
+                   : !mf_is_class_type(type) || !k->fold[reducer->fold][reducer->cls].runs) ||
         plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
         return NO_ANSWERS;
     return mf_finish_answers(plan);

@@ -435,6 +435,10 @@ static void shared_runs(struct columns *c, int64_t n)
             byte_runs(c, x, y, n);
             continue;
         }
+        if (c->outer->from[r] >= 0 && c->answer) {
+            c->kernels->fold_from[reducer->fold][c->outer->from[r]].runs(c->answer, x, c->width, n, c->outer->answers);
+            continue;
+        }
         if (c->outer->from[r] >= 0) { /* once, although every element is in n runs */
             c->kernels->load[c->outer->from[r]](c->buffer[r][1][0], x, c->width + n - 1);
             x = c->buffer[r][1][0];
