@@ -42,7 +42,7 @@ typedef void joined_fn(const struct joined *j, void *out, int64_t n);
  * makes a zero +0. */
 enum answers { NO_ANSWERS, ANSWERS_AS_THEY_ARE, ANSWERS_PLUS_ZERO };
 /* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128. Answers are
- * stored past the cache. Of memory types there are answers only, in the same type. */
+ * stored past the cache. Of f16 and bf16 there are answers only, in that type. */
 typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run, enum answers answers);
 /* out[r] = the answer of x[r*n] ... x[r*n + n-1], for r < rows; 1 <= n <= 4096. */
 typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum answers answers, int past_cache);
@@ -50,8 +50,8 @@ typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum 
 struct fold_kernels {
     chain_fn *chain;
     rows_fn *rows;
-    joined_fn *joined; /* sums of floats; others: null */
-    runs_fn *runs;     /* sum, prod, min and max of CLS_F32 and CLS_F64; sums of f16 and bf16 (answers); others: null */
+    joined_fn *joined;   /* sums of floats; others: null */
+    runs_fn *runs;       /* sum, prod, min and max of CLS_F32 and CLS_F64; sums of f16, bf16, i8, u8; others: null */
     answers_fn *answers; /* where runs are */
 };
 

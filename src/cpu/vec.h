@@ -27,7 +27,7 @@
  *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
  *   vjoin_u16                         a vector from its halves
  *   vnarrow_f16                       to 16-bit floats, to the nearest even
- *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
+ *   vload_long_i32 _u32 (_part)       32-bit integers, to 64; _i16, _u16 from 16
  *   vload_pieces(p, step, bytes)      16 (32, 64) bytes at p, p + step ..., as one vector; bytes is a constant
  *   vload_words(p, step)              8 bytes at p, p + step ..., 0 < step <= 8; may read 16 at each
  *   vsum_bytes vpair_sum_i16 _u8      sums of 8 bytes, of 2 16-bit integers, of 2 bytes

@@ -283,6 +283,16 @@ static inline vec_f32 vload_bf16(const uint16_t *p)
     return vwiden_bf16(vload_half_u16(p));
 }
 
+static inline vec_i64 vload_long_i16(const int16_t *p)
+{
+    return (vec_i64)_mm512_cvtepi16_epi64(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+static inline vec_u64 vload_long_u16(const uint16_t *p)
+{
+    return (vec_u64)_mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
 static inline vec_u64 vload_long_i32(const int32_t *p)
 {
     return (vec_u64)vwiden_i32(vload_half_i32(p));

@@ -110,6 +110,16 @@ static inline vec_f32 vload_bf16(const uint16_t *p)
     return vwiden_bf16(vload_half_u16(p));
 }
 
+static inline vec_i64 vload_long_i16(const int16_t *p)
+{
+    return (vec_i64){p[0], p[1]};
+}
+
+static inline vec_u64 vload_long_u16(const uint16_t *p)
+{
+    return (vec_u64){p[0], p[1]};
+}
+
 static inline vec_u64 vload_long_i32(const int32_t *p)
 {
     return (vec_u64)vwiden_i32(vload_half_i32(p));
