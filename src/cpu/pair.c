@@ -16,7 +16,14 @@
 #include <stdio.h>
 
 enum { OUT, X, Y, SIDES };
-enum { TILE_BYTES = 64 << 10, SHARED_BYTES = 16 << 10, TASK_BYTES = 256 << 10, LONG_ROW = 256, LINE = 64 };
+enum {
+    TILE_BYTES = 64 << 10,
+    SHARED_BYTES = 16 << 10,
+    TASK_BYTES = 256 << 10,
+    LONG_ROW = 256,
+    VERY_LONG_ROW = 1024,
+    LINE = 64
+};
 enum { PATTERN_BYTES = 12 << 10, MOST_PERIOD_BYTES = 2 << 10 };
 
 /* LONG_ROWS: of the last loop. PERIODS: of all loops from `first` on, where one side repeats `period` elements and the
@@ -185,7 +192,7 @@ static int has_long_rows(const struct mf_plan *plan)
            are_worth_it(bytes(plan, nest->size[last]));
 }
 
-/* Rows of whole lines are as good as what is written out. */
+/* Long rows, or such of whole lines, are as good as what is written out. */
 static struct form choose_form(const struct mf_plan *plan)
 {
     const struct nest *nest = &plan->problem.memory;
@@ -194,8 +201,9 @@ static struct form choose_form(const struct mf_plan *plan)
         if (finds_periods(plan, &form))
             return form;
     }
-    const int has_rows = has_long_rows(plan);
-    for (int side = X; side <= Y && !(has_rows && bytes(plan, nest->size[nest->kept - 1]) % LINE == 0); side++) {
+    const int64_t row = bytes(plan, nest->size[nest->kept - 1]);
+    const int has_rows = has_long_rows(plan), good = has_rows && (row >= VERY_LONG_ROW || row % LINE == 0);
+    for (int side = X; side <= Y && !good; side++) {
         struct form form = {.repeats = side};
         if (finds_written_out(plan, &form))
             return form;
@@ -353,6 +361,8 @@ static void task(void *context, int64_t t, int worker)
     _Alignas(LINE) char row[PATTERN_BYTES + STRETCH_ROOM];
     (void)worker;
     rows.past_cache = job->past_cache;
+    if (!data->rows.past_cache) /* caches have it, or soon will */
+        rows.x_once = rows.y_once = 0;
     mf_place_set(&data->tiling, first, &p);
     for (int64_t tile = first; tile < last; tile++, mf_place_next(&data->tiling, &p)) {
         rows.rows = mf_tile_length(data->row_count, data->rows.rows, p.at[data->tiling.dims - 2]);
