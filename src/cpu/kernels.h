@@ -125,8 +125,8 @@ struct pair_rows {
 };
 /* out = x o y, one canonical NaN, straight from memory to memory; out may be exactly x or y. Not both units are 0. */
 typedef void pair_fn(void *out, const void *x, const void *y, const struct pair_rows *rows);
-/* Writes count elements of `size` bytes, `step` bytes apart, each one `length` bytes long, which is whole elements. What
- * lies behind the last one, STRETCH_ROOM bytes, may be overwritten. */
+/* Writes count elements of `size` bytes, `step` bytes apart, each one `length` bytes long, which is whole elements.
+ * What lies behind the last one, STRETCH_ROOM bytes, may be overwritten. */
 enum { STRETCH_ROOM = 64 };
 typedef void stretch_fn(void *to, const void *from, int64_t count, int64_t step, int64_t size, int64_t length);
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COUNT };

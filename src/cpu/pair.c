@@ -6,8 +6,8 @@
  * tile to tile, without divisions.
  *
  * Where rows are short, loops over which the output lies together are one row, if one operand lies as it does there, or
- * repeats each of its elements, which are written out then, and the other one repeats itself: a power of two of elements
- * stays in the kernel's registers; others, where they nowhere move on, are written out a few kilobytes long.
+ * repeats each of its elements, which are written out then, and the other one repeats itself: a power of two of
+ * elements stays in the kernel's registers; others, where they nowhere move on, are written out a few kilobytes long.
  * Cost: each operand's elements once as far as the caches reach, the output's once, past the cache when it is large. */
 #include "../scalar.h"
 #include "cpu.h"

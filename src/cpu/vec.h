@@ -64,7 +64,7 @@
 
 /* Asks for what the kernel will read, into the second cache: while it computes, memory keeps working. An address past
  * the data does no harm. AHEAD_BYTES: about what is under way while memory answers (20 to 30 GB/s for 70 to 100 ns);
- * where it was asked for much earlier, lines came slower. COPY_AHEAD_BYTES: beside stores past the cache (see below). */
+ * where it was asked for much earlier, lines came slower. COPY_AHEAD_BYTES: beside stores past the cache. */
 enum { AHEAD_BYTES = 2048, COPY_AHEAD_BYTES = 1024 };
 MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 {
