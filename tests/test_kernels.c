@@ -109,22 +109,39 @@ static int is_answer(struct type t, enum fold op, enum answers answers, union va
         state.f32 += 0;
     else if (answers == ANSWERS_PLUS_ZERO)
         state.f64 += 0;
-    return same(t.cls, got, state, op == FOLD_MIN || op == FOLD_MAX) && (!answers || is_canonical(t.cls, got));
+    return same(t.cls, got, state, op == FOLD_MIN || op == FOLD_MAX) &&
+           (!answers || t.cls > CLS_F64 || is_canonical(t.cls, got));
+}
+
+/* v as an element of type t holds it: rounded, or its last bits. */
+static union value kept_by(struct type t, union value v)
+{
+    const uint64_t element = t.dtype == DT_f16    ? mf_f32_to_f16(v.f32)
+                             : t.dtype == DT_bf16 ? mf_f32_to_bf16(v.f32)
+                                                  : v.u64;
+    return load(t, (const char *)&element, 0);
 }
 
 static void test_fold_runs(const char *isa, const struct fold_kernels *fold, enum fold op, struct type t)
 {
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const int64_t n = random_length(trial), run = (int64_t)2 << random_to(0, 6);
-        const enum answers answers = (enum answers)random_to(NO_ANSWERS, ANSWERS_PLUS_ZERO);
-        void *x = guard_last(in_pages, n + run - 1, bytes_of(t)), *out = guard_last(out_pages, n, bytes_of(t));
+        const int stays = t.is_dtype && t.cls <= CLS_F64; /* answers in the type in memory */
+        const struct type to = stays ? t : (struct type){.cls = t.cls};
+        const enum answers answers = (enum answers)random_to(stays ? 1 : NO_ANSWERS, stays || !t.is_dtype ? 2 : 1);
+        void *x = guard_last(in_pages, n + run - 1, bytes_of(t)), *out = guard_last(out_pages, n, bytes_of(to));
         fill_random(t, x, n + run - 1);
         for (int64_t i = 0; i < n + run - 1; i++)
             loaded[i] = load(t, x, i);
         fold->runs(out, x, n, run, answers);
         int64_t i = 0;
         for (; i < n; i++) {
-            if (!is_answer(t, op, answers, load(t, out, i), fold_tile(op, t.cls, loaded + i, run)))
+            union value state = fold_tile(op, t.cls, loaded + i, run);
+            if (stays) {
+                state.f32 += answers == ANSWERS_PLUS_ZERO ? 0.0f : -0.0f;
+                state = kept_by(t, state);
+            }
+            if (!is_answer(to, op, answers, load(to, out, i), state))
                 break;
         }
         if (!CHECK_MSG(i == n, "%s runs of %ld, %s %s: %ld of %ld, answers %d", isa, (long)run, fold_name[op],
@@ -175,16 +192,7 @@ static union value pair_of(enum pair pair, enum cls cls, union value a, union va
     return a;
 }
 
-/* v as an element of type t holds it: rounded, or its last bits. */
-static union value kept_by(struct type t, union value v)
-{
-    const uint64_t element = t.dtype == DT_f16    ? mf_f32_to_f16(v.f32)
-                             : t.dtype == DT_bf16 ? mf_f32_to_bf16(v.f32)
-                                                  : v.u64;
-    return load(t, (const char *)&element, 0);
-}
-
-static void test_pair(const char *isa, pair_fn *kernel, enum pair pair, enum dtype dtype)
+static void test_pair(const char *isa, pair_fn *kernel, enum pair pair, enum dtype dtype, int64_t most_bytes)
 {
     const enum cls cls = dtype_cls[dtype];
     const struct type t = {.cls = cls, .is_dtype = dtype_bytes[dtype] < cls_bytes[cls], .dtype = dtype};
@@ -195,11 +203,14 @@ static void test_pair(const char *isa, pair_fn *kernel, enum pair pair, enum dty
         r.rows = random_to(1, r.n > 300 ? 3 : 20);
         r.x_unit = (int)(units & 1), r.y_unit = (int)(units >> 1);
         r.x_once = (int)random_to(0, 1), r.y_once = (int)random_to(0, 1);
+        r.period = 1;
+        while (2 * r.period * bytes <= most_bytes && random_to(0, 3))
+            r.period *= 2;
         r.x_pitch = random_to(0, 1) ? (r.x_unit ? r.n + random_to(0, 3) : 1) : 0;
         r.y_pitch = random_to(0, 1) ? (r.y_unit ? r.n : 1) : 0;
         r.out_pitch = r.n + (random_to(0, 1) ? 0 : random_to(0, 20));
-        const int64_t all_x = (r.rows - 1) * r.x_pitch + (r.x_unit ? r.n : 1);
-        const int64_t all_y = (r.rows - 1) * r.y_pitch + (r.y_unit ? r.n : 1);
+        const int64_t all_x = (r.rows - 1) * r.x_pitch + (r.x_unit ? r.n : r.period);
+        const int64_t all_y = (r.rows - 1) * r.y_pitch + (r.y_unit ? r.n : r.period);
         char *x = guard_last(in_pages, all_x, bytes), *y = guard_last(in2_pages, all_y, bytes);
         char *out = guard_last(out_pages, (r.rows - 1) * r.out_pitch + r.n, bytes);
         fill_random(t, x, all_x);
@@ -208,15 +219,33 @@ static void test_pair(const char *isa, pair_fn *kernel, enum pair pair, enum dty
         int64_t i = 0;
         for (; i < r.rows * r.n; i++) {
             const int64_t row = i / r.n, e = i % r.n;
-            const union value a = load(t, x, row * r.x_pitch + e * r.x_unit);
-            const union value b = load(t, y, row * r.y_pitch + e * r.y_unit);
+            const union value a = load(t, x, row * r.x_pitch + (r.x_unit ? e : e % r.period));
+            const union value b = load(t, y, row * r.y_pitch + (r.y_unit ? e : e % r.period));
             const union value got = load(t, out, row * r.out_pitch + e);
             const int canonical = bytes < 4 || cls > CLS_F64 || is_canonical(cls, got);
             if (!same(cls, got, kept_by(t, pair_of(pair, cls, a, b)), pair >= PAIR_MIN) || !canonical)
                 break;
         }
-        if (!CHECK_MSG(i == r.rows * r.n, "%s pair %d %s: %ld of %ld rows of %ld, units %d %d", isa, pair, name_of(t),
-                       (long)i, (long)r.rows, (long)r.n, r.x_unit, r.y_unit))
+        if (!CHECK_MSG(i == r.rows * r.n, "%s pair %d %s: %ld of %ld rows of %ld, units %d %d, period %ld", isa, pair,
+                       name_of(t), (long)i, (long)r.rows, (long)r.n, r.x_unit, r.y_unit, (long)r.period))
+            return;
+    }
+}
+
+static void test_stretch(const char *isa, stretch_fn *kernel)
+{
+    const struct type t = {.cls = CLS_U64, .is_dtype = 1, .dtype = DT_u8};
+    for (int64_t trial = 0; trial < TRIALS; trial++) {
+        const int64_t size = INT64_C(1) << random_to(0, 3), each = random_to(1, 70), count = random_to(1, 20);
+        const int64_t step = size * random_to(0, 3), all = (count - 1) * step + size, n = count * each * size;
+        char *x = guard_last(in_pages, all, 1), *out = guard_last(out_pages, n + STRETCH_ROOM, 1);
+        fill_random(t, x, all);
+        kernel(out, x, count, step, size, each * size);
+        int64_t i = 0;
+        while (i < n && out[i] == x[i / (each * size) * step + i % size])
+            i++;
+        if (!CHECK_MSG(i == n, "%s stretch: byte %ld of %ld elements of %ld, %ld times each", isa, (long)i, (long)count,
+                       (long)size, (long)each))
             return;
     }
 }
@@ -401,6 +430,9 @@ static void test_entries(const struct kernels *k, int full)
             const int here = full && is_short && op != FOLD_PROD && !bitwise;
             expect_entry(k->name, "fold_from.chain", op, d, here, from->chain != NULL);
             expect_entry(k->name, "fold_from.rows", op, d, here, from->rows != NULL);
+            expect_entry(k->name, "fold_from.runs", op, d,
+                         full && op == FOLD_SUM && (d == DT_f16 || d == DT_bf16 || d == DT_i8 || d == DT_u8),
+                         from->runs != NULL);
             expect_entry(k->name, "fold_from.joined", op, d, here && op == FOLD_SUM && dtype_cls[d] == CLS_F32,
                          from->joined != NULL);
         }
@@ -427,6 +459,7 @@ static void test_entries(const struct kernels *k, int full)
         const int chains = full && (d == DT_f16 || d == DT_bf16);
         expect_entry(k->name, "moments_chain_from", 0, d, chains, k->moments_chain_from[d] != NULL);
         expect_entry(k->name, "lse_chain_from", 0, d, chains, k->lse_chain_from[d] != NULL);
+        expect_entry(k->name, "pair_bytes", 0, d, k->pair[PAIR_ADD][d] != NULL, k->pair_bytes[d] > 0);
         expect_entry(k->name, "sums", 0, d, full && (d == DT_f16 || d == DT_bf16), k->sums[d] != NULL);
     }
     for (int c = 0; c < CLS_COUNT; c++) {
@@ -486,6 +519,8 @@ static void test_isa(void (*fill)(struct kernels *), int full)
                 test_fold_chain(k.name, &k.fold_from[op][d], (enum fold)op, t);
                 if (k.fold_from[op][d].joined != NULL)
                     test_fold_joined(k.name, &k.fold_from[op][d], (enum fold)op, t);
+                if (k.fold_from[op][d].runs != NULL)
+                    test_fold_runs(k.name, &k.fold_from[op][d], (enum fold)op, t);
             }
     }
     for (int c = CLS_F32; c <= CLS_F64; c++)
@@ -499,7 +534,7 @@ static void test_isa(void (*fill)(struct kernels *), int full)
     for (int pair = 0; pair < PAIR_COUNT; pair++)
         for (int d = 0; d < DT_COUNT; d++)
             if (k.pair[pair][d] != NULL)
-                test_pair(k.name, k.pair[pair][d], (enum pair)pair, (enum dtype)d);
+                test_pair(k.name, k.pair[pair][d], (enum pair)pair, (enum dtype)d, k.pair_bytes[d]);
     for (int d = 0; d < DT_COUNT; d++) {
         const struct type t = {.cls = dtype_cls[d], .is_dtype = 1, .dtype = (enum dtype)d};
         if (k.byte_sums[d] != NULL)
@@ -521,6 +556,8 @@ static void test_isa(void (*fill)(struct kernels *), int full)
                 test_arg_chain(k.name, &k, t, which);
     }
     test_args(&k);
+    if (k.stretch != NULL)
+        test_stretch(k.name, k.stretch);
 }
 
 int main(void)

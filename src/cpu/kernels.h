@@ -44,7 +44,7 @@ typedef void joined_fn(const struct joined *j, void *out, int64_t n);
  * makes a zero +0. */
 enum answers { NO_ANSWERS, ANSWERS_AS_THEY_ARE, ANSWERS_PLUS_ZERO };
 /* out[i] = the fold, in the order above, of x[i] ... x[i + run-1], for i < n; run is 2, 4, 8 ... 128. Answers are
- * stored past the cache. */
+ * stored past the cache. Of f16 and bf16 there are answers only, in that type. */
 typedef void runs_fn(void *out, const void *x, int64_t n, int64_t run, enum answers answers);
 /* out[r] = the answer of x[r*n] ... x[r*n + n-1], for r < rows; 1 <= n <= 4096. */
 typedef void answers_fn(void *out, const void *x, int64_t rows, int64_t n, enum answers answers, int past_cache);
@@ -53,7 +53,7 @@ struct fold_kernels {
     chain_fn *chain;
     rows_fn *rows;
     joined_fn *joined;   /* sums of floats; others: null */
-    runs_fn *runs;       /* sum, prod, min and max of CLS_F32 and CLS_F64; others: null */
+    runs_fn *runs;       /* sum, prod, min and max of CLS_F32 and CLS_F64; sums of f16, bf16, i8, u8; others: null */
     answers_fn *answers; /* where runs are */
 };
 
@@ -118,15 +118,20 @@ struct arg_kernels {
 };
 
 /* rows rows of n elements; elements of out follow each other in a row, an operand's do where its unit is 1, and where
- * it is 0 one element serves the whole row. Pitches: elements from one row to the next. */
+ * it is 0 its first `period` elements (a power of two; pair_bytes says how many) serve the whole row, again and again.
+ * Pitches: elements from one row to the next. */
 struct pair_rows {
-    int64_t rows, n, out_pitch, x_pitch, y_pitch;
+    int64_t rows, n, out_pitch, x_pitch, y_pitch, period;
     int x_unit, y_unit;
     int x_once, y_once; /* the operand is large and read once: fetch it ahead */
     int past_cache;     /* store past the cache */
 };
 /* out = x o y, one canonical NaN, straight from memory to memory; out may be exactly x or y. Not both units are 0. */
 typedef void pair_fn(void *out, const void *x, const void *y, const struct pair_rows *rows);
+/* Writes count elements of `size` bytes, `step` bytes apart, each one `length` bytes long, which is whole elements.
+ * What lies behind the last one, STRETCH_ROOM bytes, may be overwritten. */
+enum { STRETCH_ROOM = 64 };
+typedef void stretch_fn(void *to, const void *from, int64_t count, int64_t step, int64_t size, int64_t length);
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COUNT };
 
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
@@ -146,7 +151,7 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, narrow, byte_sums, pair and sums (all null); callers then do the same in more steps. */
+ * squares, *_from, narrow, byte_sums, pair, stretch and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     int large_cache;                                        /* what vec.h says of the second cache */
@@ -170,6 +175,8 @@ struct kernels {
     chain_fn *byte_sums[DT_COUNT];             /* sums of i8 in i16, of u8 in u16, which are acc and out */
     pair_fn *pair[PAIR_COUNT][DT_COUNT];       /* both operands and the result of one memory type; null: bool, the 8-bit
                                           * floats, and PAIR_DIV of integers */
+    int pair_bytes[DT_COUNT];                  /* most bytes of what repeats itself in pair's rows */
+    stretch_fn *stretch;
     map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
     convert_fn *load[DT_COUNT];     /* memory type to its class */
     convert_fn *store[DT_COUNT][4]; /* class to memory type */

@@ -129,6 +129,25 @@ static int adds_bytes(const struct mf_plan *plan)
            plan->device->kernels->byte_sums[data->from[0]] && data->elements >= 2 * FEW_ROWS;
 }
 
+/* Whether the only output is the only fold's result, for neighbouring columns, and the kernel can store it. */
+static enum answers stores_answers(const struct mf_plan *plan)
+{
+    const struct outer_plan *data = plan->data;
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    const enum dtype type = plan->problem.out_type[0];
+    const struct kernels *k = plan->device->kernels;
+    const int from = data->from[0], floats = mf_cls_is_float(reducer->cls);
+    if (data->narrow && data->tiles == 1 && !data->split && (int)type == from &&
+        nest_of(plan)->out[0][nest_of(plan)->kept - 1] == 1)
+        return mf_finish_answers(plan);
+    if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
+        !(from >= 0 ? k->fold_from[reducer->fold][from].runs && (floats ? (int)type == from : mf_is_class_type(type))
+                    : k->fold[reducer->fold][reducer->cls].runs && mf_is_class_type(type)) ||
+        plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
+        return NO_ANSWERS;
+    return mf_finish_answers(plan);
+}
+
 /* Columns of a block: a few kilobytes of each row and of states, all blocks of about the same width. */
 static void plan_width(struct mf_plan *plan)
 {
@@ -153,7 +172,7 @@ static void plan_width(struct mf_plan *plan)
         most = data->beside > 1 ? data->columns : mf_outer_strip_elements(plan) / data->strip;
     if (data->root_count && most > BLOCK)
         most = BLOCK;
-    if (data->runs && adds_bytes(plan) && most > RUNS_WIDTH)
+    if (data->runs && data->from[0] >= 0 && !stores_answers(plan) && most > RUNS_WIDTH)
         most = RUNS_WIDTH; /* the nearest cache has room for all that is between memory and memory */
     int64_t others = problem->kept_total / data->columns, share = data->columns * others / plan->threads;
     if (problem->kept_total * problem->reduced_total >= SHARED_ELEMENTS && data->strip == 1 &&
@@ -267,26 +286,11 @@ static int shares_runs(const struct mf_plan *plan)
         const struct reducer *reducer = &plan->problem.program.reducer[r];
         int input = mf_reducer_operand(&plan->problem, reducer);
         shares = shares && reducer->kind == RED_FOLD && data->straight[r] &&
-                 (data->from[r] < 0 || mf_cls_is_float(reducer->cls) || adds_bytes(plan)) &&
+                 (data->from[r] < 0 || mf_cls_is_float(reducer->cls) ||
+                  plan->device->kernels->fold_from[reducer->fold][data->from[r]].runs) &&
                  reducer->fold != FOLD_ANY && nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
     }
     return shares;
-}
-
-/* Whether the only output is the only fold's result, for neighbouring columns, and the kernel can store it. */
-static enum answers stores_answers(const struct mf_plan *plan)
-{
-    const struct outer_plan *data = plan->data;
-    const struct reducer *reducer = &plan->problem.program.reducer[0];
-    const enum dtype type = plan->problem.out_type[0];
-    if (data->narrow && data->tiles == 1 && !data->split && type == (enum dtype)data->from[0] &&
-        nest_of(plan)->out[0][nest_of(plan)->kept - 1] == 1)
-        return mf_finish_answers(plan);
-    if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
-        !mf_is_class_type(type) || !plan->device->kernels->fold[reducer->fold][reducer->cls].runs ||
-        plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)
-        return NO_ANSWERS;
-    return mf_finish_answers(plan);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -315,7 +319,7 @@ static mf_status make(struct mf_plan *plan)
     }
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->narrow = data->layout == STRIP_COLUMNS && data->strip == data->inside && mf_outer_stays_narrow(plan);
-    data->byte_sums = adds_bytes(plan) && (data->runs || joins_bytes(data));
+    data->byte_sums = adds_bytes(plan) && !data->runs && joins_bytes(data);
     data->answers = stores_answers(plan);
     /* what runs fetch ahead at a block's end is the next block's */
     int64_t share = tasks / (4 * plan->threads), batch = share < RUNS_BLOCKS ? share : RUNS_BLOCKS;

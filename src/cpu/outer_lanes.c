@@ -387,20 +387,6 @@ static void join_bytes(struct columns *c, int64_t count)
     c->strip = strip;
 }
 
-/* Runs of n bytes that begin at every column: of every eight bytes first, in 16 bits. */
-static void byte_runs(struct columns *c, const char *x, char *y, int64_t n)
-{
-    const int r = c->outer->lane[0], from = c->outer->from[r];
-    const void *rows[LANES / FEW_ROWS];
-    char *eights = c->buffer[r][1][0];
-    for (int64_t k = 0; k < FEW_ROWS; k++)
-        rows[k] = x + k;
-    c->kernels->byte_sums[from](eights, NULL, rows, FEW_ROWS, c->width + n - FEW_ROWS, NULL);
-    for (int64_t k = 0; k < n / FEW_ROWS; k++)
-        rows[k] = eights + 2 * FEW_ROWS * k;
-    c->kernels->fold_from[FOLD_SUM][from == DT_i8 ? DT_i16 : DT_u16].chain(y, NULL, rows, n / FEW_ROWS, c->width, NULL);
-}
-
 /* argmin and argmax take the rows one after the other; index r of the tile's best row goes to buffer[r][0][1] as
  * i32. */
 static void arg_rows(struct columns *c, int64_t e, int64_t n)
@@ -448,15 +434,15 @@ static void shared_runs(struct columns *c, int64_t n)
         chain_fn *chain = c->kernels->fold[reducer->fold][reducer->cls].chain;
         const char *x = c->base[mf_reducer_operand(problem, reducer)];
         char *y = c->buffer[r][0][0];
-        if (c->outer->byte_sums) {
-            byte_runs(c, x, y, n);
-            continue;
-        }
-        if (c->outer->from[r] >= 0) { /* once, although every element is in n runs */
-            c->kernels->load[c->outer->from[r]](c->buffer[r][1][0], x, c->width + n - 1);
+        const int from = c->outer->from[r];
+        runs_fn *runs = from >= 0 ? c->kernels->fold_from[reducer->fold][from].runs : NULL;
+        if (from >= 0 &&
+            !(runs && (c->answer || !mf_cls_is_float(reducer->cls)))) { /* once, but every element is in n runs */
+            c->kernels->load[from](c->buffer[r][1][0], x, c->width + n - 1);
             x = c->buffer[r][1][0];
+            runs = NULL;
         }
-        runs_fn *runs = c->kernels->fold[reducer->fold][reducer->cls].runs;
+        runs = runs ? runs : c->kernels->fold[reducer->fold][reducer->cls].runs;
         if (runs && n > 1) {
             runs(c->answer ? c->answer : y, x, c->width, n, c->outer->answers);
             continue;

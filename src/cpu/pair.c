@@ -5,8 +5,9 @@
  * of one) small enough that what several rows share stays in the nearest caches; where rows start is counted on from
  * tile to tile, without divisions.
  *
- * Where rows are short, the output and one operand lie together over the last loops, and the other one repeats itself
- * there and nowhere moves on, what that repeats is written out a few kilobytes long: rows are that long then.
+ * Where rows are short, loops over which the output lies together are one row, if one operand lies as it does there, or
+ * repeats each of its elements, which are written out then, and the other one repeats itself: a power of two of
+ * elements stays in the kernel's registers; others, where they nowhere move on, are written out a few kilobytes long.
  * Cost: each operand's elements once as far as the caches reach, the output's once, past the cache when it is large. */
 #include "../scalar.h"
 #include "cpu.h"
@@ -15,8 +16,28 @@
 #include <stdio.h>
 
 enum { OUT, X, Y, SIDES };
-enum { TILE_BYTES = 64 << 10, SHARED_BYTES = 16 << 10, TASK_BYTES = 256 << 10, LONG_ROW = 256, LINE = 64 };
+enum {
+    TILE_BYTES = 64 << 10,
+    SHARED_BYTES = 16 << 10,
+    TASK_BYTES = 256 << 10,
+    LONG_ROW = 256,
+    VERY_LONG_ROW = 1024,
+    LINE = 64
+};
 enum { PATTERN_BYTES = 12 << 10, MOST_PERIOD_BYTES = 2 << 10 };
+
+/* LONG_ROWS: of the last loop. PERIODS: of all loops from `first` on, where one side repeats `period` elements and the
+ * other one has its own, or, where it is `stretched`, each element as often. WRITTEN_OUT: of all loops that the output
+ * and one side have together, as the other one repeats itself written out. */
+enum kind { NO_ROWS, LONG_ROWS, PERIODS, WRITTEN_OUT };
+struct form {
+    enum kind kind;
+    int repeats;     /* the side that repeats itself, X or Y */
+    int period_loop; /* the first loop of a period */
+    int64_t period;  /* elements */
+    int first;
+    int stretched; /* X or Y; OUT: neither */
+};
 
 struct pair_plan {
     pair_fn *kernel;
@@ -24,13 +45,11 @@ struct pair_plan {
     int64_t number[SIDES];
     int64_t item;
     struct pair_rows rows;     /* of a whole tile */
-    int64_t row_count, length; /* of the last two loops */
+    int64_t row_count, length; /* all rows of the loop around them, and their elements */
     struct tiling tiling;      /* the loops outside the tiles, then tiles of rows, then parts of a row */
     int64_t grain;             /* tiles of one task */
     int long_rows;             /* or rows of whole lines: stored past the cache where lines are aligned */
-    int repeats;               /* the side that repeats itself, X or Y; or OUT, which never does */
-    int64_t period;            /* elements */
-    int period_loop;           /* the first loop of a period */
+    struct form form;
 };
 
 static const struct node *root(const struct mf_plan *plan)
@@ -91,27 +110,62 @@ static int together_from(const struct mf_plan *plan, int side)
     return l;
 }
 
-/* Whether this side repeats itself over loops that the other one and the output have together: of a period's first loop
- * and elements. */
-static int repeats(const struct mf_plan *plan, int side, int *loop, int64_t *period)
+/* The elements of the loops from l to `end`. */
+static int64_t elements(const struct mf_plan *plan, int l, int end)
 {
-    const struct nest *nest = &plan->problem.memory;
-    const int from = together_from(plan, side == X ? Y : X);
-    int moving = 0;
-    while (moving < nest->kept && strides(plan, side)[moving] == 0)
-        moving++;
-    *loop = moving;
-    *period = 1;
-    for (int l = moving; l < nest->kept; l++)
-        *period *= nest->size[l];
-    return moving > from && moving < nest->kept &&
-           *period * mf_dtypes[plan->problem.out_type[0]].size <= MOST_PERIOD_BYTES;
+    int64_t n = 1;
+    for (; l < end; l++)
+        n *= plan->problem.memory.size[l];
+    return n;
 }
 
-/* The side that repeats itself; OUT for none. */
-static int repeating_side(const struct mf_plan *plan, int *loop, int64_t *period)
+static int64_t bytes(const struct mf_plan *plan, int64_t n)
 {
-    return repeats(plan, X, loop, period) ? X : repeats(plan, Y, loop, period) ? Y : OUT;
+    return n * mf_dtypes[plan->problem.out_type[0]].size;
+}
+
+static int are_worth_it(int64_t row_bytes)
+{
+    return row_bytes >= LONG_ROW || row_bytes % LINE == 0;
+}
+
+/* Whether form->repeats repeats itself over loops that the other one and the output have together. */
+static int finds_written_out(const struct mf_plan *plan, struct form *form)
+{
+    const int kept = plan->problem.memory.kept, from = together_from(plan, form->repeats == X ? Y : X);
+    int moving = 0;
+    while (moving < kept && strides(plan, form->repeats)[moving] == 0)
+        moving++;
+    form->kind = WRITTEN_OUT;
+    form->period_loop = moving;
+    form->period = elements(plan, moving, kept);
+    return moving > from && moving < kept && bytes(plan, form->period) <= MOST_PERIOD_BYTES;
+}
+
+/* Whether form->repeats has periods that registers hold, and the other side fits. */
+static int finds_periods(const struct mf_plan *plan, struct form *form)
+{
+    const struct nest *nest = &plan->problem.memory;
+    const int other = form->repeats == X ? Y : X, moving = together_from(plan, form->repeats);
+    const int together = together_from(plan, other);
+    const int64_t period = form->period = elements(plan, moving, nest->kept);
+    form->kind = PERIODS;
+    form->period_loop = form->first = moving;
+    if (moving == nest->kept || (period & (period - 1)) ||
+        bytes(plan, period) > plan->device->kernels->pair_bytes[plan->problem.out_type[0]])
+        return 0;
+    while (form->first > together && strides(plan, form->repeats)[form->first - 1] == 0)
+        form->first--;
+    const int row = moving - 2; /* the loop around rows of stretched elements */
+    if (together == nest->kept && moving > 0 && nest->out[0][moving - 1] == period &&
+        strides(plan, form->repeats)[moving - 1] == 0 && (row < 0 || strides(plan, other)[row] == 0)) {
+        form->stretched = other;
+        form->first = moving - 1;
+        for (int l = moving; l < nest->kept; l++)
+            if (strides(plan, other)[l])
+                return 0;
+    }
+    return form->first < moving && are_worth_it(bytes(plan, elements(plan, form->first, nest->kept)));
 }
 
 /* Whether every operand is one, or a number, that the output's type has. */
@@ -134,9 +188,28 @@ static int has_long_rows(const struct mf_plan *plan)
     const struct nest *nest = &plan->problem.memory;
     const int last = nest->kept - 1;
     const int64_t x = strides(plan, X)[last], y = strides(plan, Y)[last];
-    const int64_t bytes = nest->size[last] * mf_dtypes[plan->problem.out_type[0]].size;
     return (x == 0 || x == 1) && (y == 0 || y == 1) && x + y && nest->out[0][last] == 1 &&
-           (bytes >= LONG_ROW || bytes % LINE == 0);
+           are_worth_it(bytes(plan, nest->size[last]));
+}
+
+/* Long rows, or such of whole lines, are as good as what is written out. */
+static struct form choose_form(const struct mf_plan *plan)
+{
+    const struct nest *nest = &plan->problem.memory;
+    for (int side = X; side <= Y; side++) {
+        struct form form = {.repeats = side};
+        if (finds_periods(plan, &form))
+            return form;
+    }
+    const int64_t row = bytes(plan, nest->size[nest->kept - 1]);
+    const int has_rows = has_long_rows(plan), good = has_rows && (row >= VERY_LONG_ROW || row % LINE == 0);
+    for (int side = X; side <= Y && !good; side++) {
+        struct form form = {.repeats = side};
+        if (finds_written_out(plan, &form))
+            return form;
+    }
+    return (struct form){
+        .kind = has_rows ? LONG_ROWS : NO_ROWS, .period = 1, .period_loop = nest->kept, .first = nest->kept - 1};
 }
 
 static int applicable(const struct mf_plan *plan)
@@ -149,9 +222,7 @@ static int applicable(const struct mf_plan *plan)
     const int pair = mf_pair_of(root(plan)->op);
     if (pair < 0 || !plan->device->kernels->pair[pair][type] || root(plan)->cls != mf_dtypes[type].cls)
         return 0;
-    int loop;
-    int64_t period;
-    return sides_fit(plan) && (has_long_rows(plan) || repeating_side(plan, &loop, &period) != OUT);
+    return sides_fit(plan) && choose_form(plan).kind != NO_ROWS;
 }
 
 static int64_t at_most(int64_t a, int64_t b)
@@ -171,38 +242,48 @@ static void add_dim(const struct mf_plan *plan, int l, int64_t size, int64_t chu
 
 /* Whether all rows read the same elements of an operand: parts of rows that leave it in the nearest cache are
  * better. */
-static int shares_row(const struct mf_plan *plan)
+static int shares_row(const struct mf_plan *plan, int first)
 {
     int last = plan->problem.memory.kept - 1, shares = 0;
-    for (int side = X; last > 0 && side <= Y; side++)
-        shares |= strides(plan, side)[last] && !strides(plan, side)[last - 1];
+    for (int side = X; first > 0 && side <= Y; side++)
+        shares |= strides(plan, side)[last] && !strides(plan, side)[first - 1];
     return shares;
 }
 
-/* Rows of the last loop. */
+/* Rows of the last loop, or of periods. */
 static void plan_rows(struct mf_plan *plan)
 {
     const struct nest *nest = &plan->problem.memory;
     struct pair_plan *data = plan->data;
     struct pair_rows *rows = &data->rows;
-    const int last = nest->kept - 1, row = last - 1;
-    data->length = nest->size[last];
-    data->row_count = row < 0 ? 1 : nest->size[row];
+    const struct form *form = &data->form;
+    const int last = nest->kept - 1, row = form->first - 1;
     const int64_t most = TILE_BYTES / data->item;
-    rows->n = at_most(data->length, shares_row(plan) ? SHARED_BYTES / data->item : most);
+    data->length = elements(plan, form->first, nest->kept);
+    data->row_count = row < 0 ? 1 : nest->size[row];
+    rows->n = at_most(data->length, form->stretched             ? PATTERN_BYTES / data->item
+                                    : shares_row(plan, row + 1) ? SHARED_BYTES / data->item
+                                                                : most);
     rows->rows = at_most(data->row_count, most / rows->n);
     rows->out_pitch = row < 0 ? 0 : nest->out[0][row];
     rows->x_pitch = row < 0 ? 0 : strides(plan, X)[row];
     rows->y_pitch = row < 0 ? 0 : strides(plan, Y)[row];
-    rows->x_unit = (int)strides(plan, X)[last];
-    rows->y_unit = (int)strides(plan, Y)[last];
+    rows->period = form->period;
+    rows->x_unit = form->repeats ? form->repeats != X : (int)strides(plan, X)[last];
+    rows->y_unit = form->repeats ? form->repeats != Y : (int)strides(plan, Y)[last];
     rows->x_once = rows->x_unit && (row < 0 || rows->x_pitch);
     rows->y_once = rows->y_unit && (row < 0 || rows->y_pitch);
     data->long_rows = data->length * data->item >= LONG_ROW;
     for (int l = 0; l < row; l++)
         add_dim(plan, l, nest->size[l], 1);
     add_dim(plan, row, data->row_count, rows->rows);
-    add_dim(plan, last, data->length, rows->n);
+    /* a loop of periods, each of the last one's steps; elements are periods of one */
+    int64_t stride[SIDES] = {[OUT] = form->period};
+    for (int side = X; side <= Y; side++)
+        stride[side] = form->stretched == side || !form->repeats ? strides(plan, side)[form->period_loop - 1]
+                       : form->repeats == side                   ? 0
+                                                                 : form->period;
+    mf_tiling_add(&data->tiling, data->length / form->period, rows->n / form->period, stride);
 }
 
 /* Rows over all loops that the output and the other side have together; parts of them are as long as the pattern. */
@@ -211,16 +292,16 @@ static void plan_repeats(struct mf_plan *plan)
     const struct nest *nest = &plan->problem.memory;
     struct pair_plan *data = plan->data;
     struct pair_rows *rows = &data->rows;
-    const int from = together_from(plan, data->repeats == X ? Y : X);
-    int64_t stride[SIDES] = {[OUT] = 1, [X] = data->repeats != X, [Y] = data->repeats != Y};
+    const int from = together_from(plan, data->form.repeats == X ? Y : X);
+    int64_t stride[SIDES] = {[OUT] = 1, [X] = data->form.repeats != X, [Y] = data->form.repeats != Y};
     data->row_count = data->length = 1;
     for (int l = from; l < nest->kept; l++)
         data->length *= nest->size[l];
-    const int64_t most = PATTERN_BYTES / data->item / data->period * data->period;
+    const int64_t most = PATTERN_BYTES / data->item / data->form.period * data->form.period;
     rows->n = at_most(data->length, most);
-    rows->rows = rows->x_unit = rows->y_unit = 1;
-    rows->x_once = data->repeats != X;
-    rows->y_once = data->repeats != Y;
+    rows->rows = rows->period = rows->x_unit = rows->y_unit = 1;
+    rows->x_once = data->form.repeats != X;
+    rows->y_once = data->form.repeats != Y;
     data->long_rows = rows->n * data->item >= LONG_ROW;
     for (int l = 0; l < from; l++)
         add_dim(plan, l, nest->size[l], 1);
@@ -244,11 +325,11 @@ static mf_status make(struct mf_plan *plan)
             number(plan, leaf, &data->number[side]);
     }
     mf_tiling_start(&data->tiling, SIDES);
-    data->repeats = has_long_rows(plan) ? OUT : repeating_side(plan, &data->period_loop, &data->period);
-    if (data->repeats == OUT)
-        plan_rows(plan);
-    else
+    data->form = choose_form(plan);
+    if (data->form.kind == WRITTEN_OUT)
         plan_repeats(plan);
+    else
+        plan_rows(plan);
     data->rows.past_cache = mf_stores_past_cache(problem, data->item);
     data->grain = 1 + TASK_BYTES / (data->rows.rows * data->rows.n * data->item);
     return MF_OK;
@@ -273,13 +354,25 @@ static void task(void *context, int64_t t, int worker)
     struct pair_rows rows = data->rows;
     struct place p;
     int64_t first = t * data->grain, last = at_most(first + data->grain, data->tiling.tiles);
+    const int stretched = data->form.stretched;
+    const int64_t period = data->form.period;
+    const int64_t step = stretched ? strides(job->plan, stretched)[data->form.first] * data->item : 0;
+    const struct kernels *const kernels = job->plan->device->kernels;
+    _Alignas(LINE) char row[PATTERN_BYTES + STRETCH_ROOM];
     (void)worker;
     rows.past_cache = job->past_cache;
+    if (!data->rows.past_cache) /* caches have it, or soon will */
+        rows.x_once = rows.y_once = 0;
     mf_place_set(&data->tiling, first, &p);
     for (int64_t tile = first; tile < last; tile++, mf_place_next(&data->tiling, &p)) {
         rows.rows = mf_tile_length(data->row_count, data->rows.rows, p.at[data->tiling.dims - 2]);
         rows.n = mf_tile_length(data->length, data->rows.n, p.at[data->tiling.dims - 1]);
-        data->kernel(element(job, &p, OUT), element(job, &p, X), element(job, &p, Y), &rows);
+        const void *side[SIDES] = {NULL, element(job, &p, X), element(job, &p, Y)};
+        if (stretched) {
+            kernels->stretch(row, side[stretched], rows.n / period, step, data->item, period * data->item);
+            side[stretched] = row;
+        }
+        data->kernel(element(job, &p, OUT), side[X], side[Y], &rows);
     }
 }
 
@@ -297,15 +390,15 @@ static void write_pattern(const struct mf_plan *plan, const char *from, char *pa
 {
     const struct pair_plan *data = plan->data;
     const struct nest *nest = &plan->problem.memory;
-    const int64_t *stride = strides(plan, data->repeats), size = data->item;
+    const int64_t *stride = strides(plan, data->form.repeats), size = data->item;
     const size_t all = (size_t)(data->rows.n * size);
-    for (int64_t k = 0; k < data->period && k < data->rows.n; k++) {
+    for (int64_t k = 0; k < data->form.period && k < data->rows.n; k++) {
         int64_t at = 0, left = k;
-        for (int l = nest->kept - 1; l >= data->period_loop; left /= nest->size[l--])
+        for (int l = nest->kept - 1; l >= data->form.period_loop; left /= nest->size[l--])
             at += left % nest->size[l] * stride[l];
         memcpy(pattern + k * size, (const void *)((uintptr_t)from + (uintptr_t)(at * size)), (size_t)size);
     }
-    for (size_t done = (size_t)(data->period * size); done < all; done *= 2)
+    for (size_t done = (size_t)(data->form.period * size); done < all; done *= 2)
         memcpy(pattern + done, pattern, done < all - done ? done : all - done);
 }
 
@@ -317,9 +410,9 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
         job.base[side] = (char *)(uintptr_t)(data->input[side] < 0 ? &data->number[side]
                                                                    : (const void *)pointers->in[data->input[side]]);
     _Alignas(LINE) char pattern[PATTERN_BYTES];
-    if (data->repeats != OUT) {
-        write_pattern(plan, job.base[data->repeats], pattern);
-        job.base[data->repeats] = pattern;
+    if (data->form.kind == WRITTEN_OUT) {
+        write_pattern(plan, job.base[data->form.repeats], pattern);
+        job.base[data->form.repeats] = pattern;
     }
     if (!data->long_rows && !rows_are_lines(data, pointers->out[0]))
         job.past_cache = 0;
@@ -334,8 +427,9 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
     int n = snprintf(text, size, "%lld tiles of %lld rows of %lld%s", (long long)data->tiling.tiles,
                      (long long)data->rows.rows, (long long)data->rows.n,
                      data->rows.past_cache ? ", stored past the cache" : "");
-    if (data->repeats != OUT && n >= 0 && (size_t)n < size)
-        snprintf(text + n, size - (size_t)n, ", one operand's %lld elements written out", (long long)data->period);
+    if (data->form.repeats && n >= 0 && (size_t)n < size)
+        snprintf(text + n, size - (size_t)n, ", one operand's %lld elements %s", (long long)data->form.period,
+                 data->form.kind == PERIODS ? "in registers" : "written out");
 }
 
 const struct solver mf_solver_pair = {

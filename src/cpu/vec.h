@@ -29,10 +29,11 @@
  *   vload_f16 vload_bf16 (_part)      16-bit floats, to float
  *   vjoin_u16                         a vector from its halves
  *   vnarrow_f16                       to 16-bit floats, to the nearest even
- *   vload_long_i32 _u32 (_part)       32-bit integers, to 64
+ *   vload_long_i32 _u32 (_part)       32-bit integers, to 64; _i16, _u16 from 16
  *   vload_pieces(p, step, bytes)      16 (32, 64) bytes at p, p + step ..., as one vector; bytes is a constant
  *   vload_words(p, step)              8 bytes at p, p + step ..., 0 < step <= 8; may read 16 at each
  *   vsum_bytes vpair_sum_i16 _u8      sums of 8 bytes, of 2 16-bit integers, of 2 bytes
+ *   vmean_u16                         half the sum, rounded up
  *   vpair_squares_u16                 sums of 2 squares of 16-bit integers below 256
  *   vzip_low_u8 vzip_high_u8          of each 16 bytes of two vectors the lower, upper 8 in turns
  */
@@ -122,7 +123,8 @@ struct place {
  * the processor, of which the size of its second cache tells enough (large_cache, set with the table of kernels). Rows
  * and streams of more memory than all caches hold, in parts of a plain read: with 1 MB (Zen 5), var of rows .86 to .95
  * with 8 KB; with 2 MB (a Xeon with AVX-512 for 16-bit floats), sum .89 to .97, var .75 to .89 with 3 KB instead of 8,
- * and streams of short elements .74 to .78 with 4. */
+ * and streams of short elements .74 to .78 with 4. Beside stores past the cache, with 2 MB: what is added to bf16 1.15
+ * times as fast with 3 KB and 512 bytes as with 1 KB alone, f16 1.09, f32 1.02. */
 enum {
     SOON_BYTES = 256,
     FAR_BYTES = 8192,
@@ -130,7 +132,9 @@ enum {
     LARGE_CACHE_BYTES = 2 << 20,
     LARGE_CACHE_ROW_BYTES = 3072,
     LARGE_CACHE_STREAM_BYTES = 4096,
-    LARGE_CACHE_COLUMN_BYTES = 512 /* of four rows at once */
+    LARGE_CACHE_COLUMN_BYTES = 512, /* of four rows at once */
+    LARGE_CACHE_COPY_BYTES = 3072,
+    LARGE_CACHE_COPY_SOON_BYTES = 512
 };
 static int large_cache;
 
@@ -200,6 +204,14 @@ MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *
     ahead(p, next->far.near, bytes);
     if (large_cache)
         fetch_soon(p, next->soon.near, bytes);
+}
+
+/* The same beside stores past the cache. */
+MF_INLINE void ahead_of_copy(const void *p, int64_t bytes)
+{
+    ahead(p, large_cache ? LARGE_CACHE_COPY_BYTES : COPY_AHEAD_BYTES, bytes);
+    if (large_cache)
+        fetch_soon(p, LARGE_CACHE_COPY_SOON_BYTES, bytes);
 }
 
 #define NAME i8

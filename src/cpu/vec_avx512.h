@@ -284,6 +284,16 @@ static inline vec_f32 vload_bf16(const uint16_t *p)
     return vwiden_bf16(vload_half_u16(p));
 }
 
+static inline vec_i64 vload_long_i16(const int16_t *p)
+{
+    return (vec_i64)_mm512_cvtepi16_epi64(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
+static inline vec_u64 vload_long_u16(const uint16_t *p)
+{
+    return (vec_u64)_mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
+
 static inline vec_u64 vload_long_i32(const int32_t *p)
 {
     return (vec_u64)vwiden_i32(vload_half_i32(p));
@@ -381,6 +391,11 @@ static inline vec_i32 vpair_sum_i16(vec_i16 v)
 static inline vec_u16 vpair_sum_u8(vec_u8 v)
 {
     return (vec_u16)_mm512_maddubs_epi16((__m512i)v, _mm512_set1_epi8(1));
+}
+
+static inline vec_u16 vmean_u16(vec_u16 a, vec_u16 b)
+{
+    return (vec_u16)_mm512_avg_epu16((__m512i)a, (__m512i)b);
 }
 
 static inline vec_u32 vpair_squares_u16(vec_u16 v)

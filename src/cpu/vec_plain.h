@@ -110,6 +110,16 @@ static inline vec_f32 vload_bf16(const uint16_t *p)
     return vwiden_bf16(vload_half_u16(p));
 }
 
+static inline vec_i64 vload_long_i16(const int16_t *p)
+{
+    return (vec_i64){p[0], p[1]};
+}
+
+static inline vec_u64 vload_long_u16(const uint16_t *p)
+{
+    return (vec_u64){p[0], p[1]};
+}
+
 static inline vec_u64 vload_long_i32(const int32_t *p)
 {
     return (vec_u64)vwiden_i32(vload_half_i32(p));
@@ -118,6 +128,11 @@ static inline vec_u64 vload_long_i32(const int32_t *p)
 static inline vec_u64 vload_long_u32(const uint32_t *p)
 {
     return vwiden_u32(vload_half_u32(p));
+}
+
+static inline vec_u16 vmean_u16(vec_u16 a, vec_u16 b)
+{
+    return (a | b) - ((a ^ b) >> 1);
 }
 
 MF_INLINE vec_u8 vload_pieces(const void *p, int64_t step, int bytes)
