@@ -196,9 +196,9 @@ static struct columns_form pool_form(const struct problem *problem, int widest, 
     return make_form(problem, vector, lanes, GPU_WARP);
 }
 
-/* A column's tiles, as far as they stand for more columns: threads enough then read wide blocks. Not of states of several
- * words where elements are wide or columns few, nor where a block of arguments would have few columns: there narrow
- * blocks of many threads are faster. (Measured on an H100.) */
+/* A column's tiles, as far as they stand for more columns: threads enough then read wide blocks. Not of states of
+ * several words where elements are wide or columns few, nor where a block of arguments would have few columns: there
+ * narrow blocks of many threads are faster. (Measured on an H100.) */
 static int64_t tiles_that_count(const struct problem *problem, int64_t tiles)
 {
     enum { FEW_TILES = 4, FEW_COLUMNS = 64 };
