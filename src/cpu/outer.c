@@ -276,7 +276,8 @@ static int joins_bytes(const struct outer_plan *data)
            data->elements / data->strip <= LONG_CHAIN;
 }
 
-/* Whether elements and columns step through the same memory, and the number of elements is a power of two up to 128. */
+/* Whether elements and columns step through the same memory, and the number of elements is a power of two up to 128;
+ * kernels of runs fold what they read, not its squares. */
 static int shares_runs(const struct mf_plan *plan)
 {
     const struct outer_plan *data = plan->data;
@@ -286,6 +287,7 @@ static int shares_runs(const struct mf_plan *plan)
         const struct reducer *reducer = &plan->problem.program.reducer[r];
         int input = mf_reducer_operand(&plan->problem, reducer);
         shares = shares && reducer->kind == RED_FOLD && data->straight[r] &&
+                 !mf_reducer_is_squares(&plan->problem, reducer) &&
                  (data->from[r] < 0 || mf_cls_is_float(reducer->cls) ||
                   plan->device->kernels->fold_from[reducer->fold][data->from[r]].runs) &&
                  reducer->fold != FOLD_ANY && nest->in[input][nest->kept - 1] == 1 && nest->in[input][nest->kept] == 1;
