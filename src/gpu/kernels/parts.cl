@@ -20,10 +20,10 @@ static inline struct state few_tiles(GLOBAL const struct state *states, int64_t 
     return s[0];
 }
 #else
-enum {
-    JOIN_BESIDE = STATE_WORDS > 2 ? 8 : 16, /* columns: 64 bytes of states, or more */
-    JOIN_ROOM = THREADS / JOIN_BESIDE,
-    JOIN_THREADS = JOIN_ROOM < 2 ? 1 : JOIN_ROOM < 4 ? 2 : JOIN_ROOM < 8 ? 4 : JOIN_ROOM < 16 ? 8 : JOIN_ROOM < 32 ? 16 : 32,
+enum { /* of states that are not large 16 columns, 64 bytes or more, by 8 lanes a thread; else half of both */
+    JOIN_LARGE = STATE_WORDS > 2 ? 2 : 1,
+    JOIN_BESIDE = (THREADS < 64 ? 2 : THREADS < 128 ? 4 : THREADS < 256 ? 8 : 16) / JOIN_LARGE,
+    JOIN_THREADS = 16 * JOIN_LARGE,
     JOIN_HELD = LANES / JOIN_THREADS
 };
 
