@@ -220,7 +220,7 @@ int mf_gpu_steps_at_once(const struct problem *problem, int vector)
     return mf_power_below(mf_clamp(128 / (bytes < 8 ? 8 : bytes), 1, 8 < steps ? (bytes < 8 ? 16 : 8) : 8));
 }
 
-struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors, int *threads)
+struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors, int states, int *threads)
 {
     enum { OTHERS = 9 << 10 }; /* bytes that a kernel's other shared memory may take, but for states */
     const struct problem *problem = &plan->problem;
@@ -231,7 +231,8 @@ struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors,
         while (here % chunk)
             chunk /= 2;
     }
-    int64_t state = mf_emit_state_bytes(problem), each = (int64_t)(bytes + item - 1) / item * item * vectors + state;
+    int64_t state = mf_emit_state_bytes(problem);
+    int64_t each = (int64_t)(bytes + item - 1) / item * item * vectors + states * state;
     int64_t room = MF_GPU_LIMITS(plan->device->gpu)->shared - OTHERS - LANES * state;
     if (!mf_gpu_two_phases(problem) || each * GPU_WARP > room)
         return (struct gpu_kept){0, 0};

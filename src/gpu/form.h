@@ -43,7 +43,7 @@ int mf_gpu_steps_at_once(const struct problem *problem, int vector);
 struct gpu_kept {
     int vectors, chunk;
 };
-struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors, int *threads);
+struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors, int states, int *threads);
 
 static inline int mf_clamp(int64_t value, int low, int high)
 {

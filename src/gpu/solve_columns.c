@@ -312,8 +312,8 @@ static struct gpu_kept keep_lane(const struct mf_plan *plan, struct columns_form
 {
     int64_t reduced = plan->problem.reduced_total, steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;
     int threads = block_threads(form);
-    struct gpu_kept keep =
-        mf_gpu_keep(plan, form->vector, (int)(steps + form->batch - 1) / form->batch * form->batch, &threads);
+    struct gpu_kept keep = mf_gpu_keep(plan, form->vector, (int)(steps + form->batch - 1) / form->batch * form->batch,
+                                       form->vector, &threads);
     while (keep.vectors && block_threads(form) > threads && form->lane_threads > 1) {
         form->lane_threads /= 2;
         form->present = form->held *= 2;

@@ -87,7 +87,7 @@ static mf_status make(struct mf_plan *plan)
     int threads = is_long.threads;
     struct gpu_kept keep = {0, 0};
     if (!together)
-        keep = mf_gpu_keep(plan, vector, (steps + batch - 1) / batch * batch * (vector > 1 ? 1 : 4), &threads);
+        keep = mf_gpu_keep(plan, vector, (steps + batch - 1) / batch * batch * (vector > 1 ? 1 : 4), 1, &threads);
     while (threads > 64 && problem->kept_total * width / rows < 4 * (int64_t)limits->multiprocessors * threads)
         threads /= 2; /* few rows: a part of them to every multiprocessor */
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,

@@ -136,7 +136,7 @@ static mf_status make(struct mf_plan *plan)
         mf_text_append(&choice.functions, mf_text_lanes_cl);
         mf_text_append(&choice.functions, mf_text_turns_cl);
     } else {
-        keep = mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), &choice.threads);
+        keep = mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), 1, &choice.threads);
     }
     int teams = choice.threads / team;
     int64_t most = (tiles + teams - 1) / teams;
