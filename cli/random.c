@@ -17,6 +17,7 @@ struct sketch {
     struct dice dice;
     struct problem_line *line;
     int reduces; /* the expression has reducers */
+    int moving;  /* its last mode is a window that moves by one element */
     int plain;   /* what most people do: one operand, every mode once, reducers straight on it */
     int pair;    /* no reducer, one operation on two operands of the output's type */
     int product; /* a reducer over a product of two operands that each have a kept mode of their own */
@@ -221,8 +222,26 @@ static void make_window(struct sketch *s, int i, int d)
     t->offset = percent(s, 50) ? below(s, 5) - 3 : 0;
 }
 
+/* A window that moves by one element, of as many as kernels double: the folds of neighbours share their elements. */
+static void make_moving(struct sketch *s)
+{
+    struct term *t = &s->term[0][s->rank[0] - 1];
+    if (!s->kept[t->mode[0]] || s->modes + 1 >= SKETCH_MODES || s->size[t->mode[0]] > 20000)
+        return;
+    int second = s->modes++;
+    s->size[second] = 2 << below(s, 7);
+    s->kept[second] = s->has_plain[second] = 0;
+    t->parts = 2;
+    t->mode[1] = second;
+    t->coefficient[0] = t->coefficient[1] = 1;
+    s->has_plain[t->mode[0]] = 0;
+    s->moving = 1;
+}
+
 static void choose_windows(struct sketch *s)
 {
+    if (s->plain && s->rank[0] && percent(s, 15))
+        make_moving(s);
     if (!s->modes || s->plain || s->pair || !percent(s, s->product ? 8 : 18))
         return;
     for (int n = 1 + below(s, 2); n > 0; n--) {
@@ -311,7 +330,11 @@ static void set_type(struct problem_tensor *t, DLDataType dtype)
 static void choose_inputs(struct sketch *s)
 {
     DLDataType same = s->pair && percent(s, 50) ? mf_dtype(percent(s, 50) ? MF_F32 : MF_F64) : throw_type(s);
+    static const mf_type narrow[4] = {MF_I8, MF_U8, MF_F16, MF_BF16};
     int mixed = !s->pair && percent(s, 40);
+    if (s->moving && percent(s, 60)) /* which have ways of their own */
+        same = mf_dtype(narrow[below(s, 4)]);
+    mixed = mixed && !s->moving;
     for (int i = 0; i < s->operands; i++) {
         struct problem_tensor *t = &s->line->tensor[i];
         set_type(t, mixed ? throw_type(s) : same);
