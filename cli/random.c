@@ -17,8 +17,8 @@ struct sketch {
     struct dice dice;
     struct problem_line *line;
     int reduces; /* the expression has reducers */
-    int moving;  /* its last mode is a window that moves by one element */
     int plain;   /* what most people do: one operand, every mode once, reducers straight on it */
+    int moving;  /* of those: all modes are kept, and over the last one's neighbours is reduced */
     int pair;    /* no reducer, one operation on two operands of the output's type */
     int product; /* a reducer over a product of two operands that each have a kept mode of their own */
     int modes;
@@ -99,15 +99,20 @@ static void choose_modes(struct sketch *s)
     s->plain = s->reduces && percent(s, 35);
     s->pair = !s->reduces && percent(s, 35);
     s->product = s->reduces && !s->plain && percent(s, 25);
+    s->moving = s->plain && percent(s, 8);
     s->modes = throw_mode_count(s);
     if (s->product)
         s->modes = 3 + below(s, 3);
-    int64_t room = throw_terms(s);
+    if (s->moving)
+        s->modes = 1 + below(s, 3);
+    int64_t room = s->moving ? 20000 : throw_terms(s);
     for (int m = 0; m < s->modes; m++) {
         order[m] = m;
         s->kept[m] = !s->reduces || percent(s, 45);
     }
-    if (s->modes && s->reduces && percent(s, 85))
+    for (int m = 0; s->moving && m < s->modes; m++)
+        s->kept[m] = 1;
+    if (s->modes && s->reduces && !s->moving && percent(s, 85))
         s->kept[below(s, s->modes)] = 0;
     if (s->product) {
         s->kept[0] = s->kept[1] = 1;
@@ -226,8 +231,6 @@ static void make_window(struct sketch *s, int i, int d)
 static void make_moving(struct sketch *s)
 {
     struct term *t = &s->term[0][s->rank[0] - 1];
-    if (!s->kept[t->mode[0]] || s->modes + 1 >= SKETCH_MODES || s->size[t->mode[0]] > 20000)
-        return;
     int second = s->modes++;
     s->size[second] = 2 << below(s, 7);
     s->kept[second] = s->has_plain[second] = 0;
@@ -235,12 +238,11 @@ static void make_moving(struct sketch *s)
     t->mode[1] = second;
     t->coefficient[0] = t->coefficient[1] = 1;
     s->has_plain[t->mode[0]] = 0;
-    s->moving = 1;
 }
 
 static void choose_windows(struct sketch *s)
 {
-    if (s->plain && s->rank[0] && percent(s, 15))
+    if (s->moving)
         make_moving(s);
     if (!s->modes || s->plain || s->pair || !percent(s, s->product ? 8 : 18))
         return;

@@ -38,8 +38,8 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop);
 void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros);
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted);
 int mf_gpu_steps_at_once(const struct problem *problem, int vector);
-/* KEEP and KEPT_CHUNK of kernels/fold.cl, where a thread reads so many vectors: that or 0. A block gets fewer threads,
- * a warp's at least, if they would not fit in shared memory. */
+/* KEEP and KEPT_CHUNK of kernels/fold.cl, where a thread reads so many vectors and has so many states in shared memory
+ * too: that or 0. A block gets fewer threads, a warp's at least, if they would not fit there. */
 struct gpu_kept {
     int vectors, chunk;
 };

@@ -176,41 +176,19 @@ static inline float fold_max_f32(float x, float y)
  * least. */
 #if __CUDA_ARCH__ >= 800
 #define HAS_PAIRS 1
-static inline uint32_t greater_f16(uint32_t x, uint32_t y)
-{
-    asm("max.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
-    return x;
-}
-
-static inline uint32_t greater_bf16(uint32_t x, uint32_t y)
-{
-    asm("max.NaN.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
-    return x;
-}
-
-static inline uint32_t lesser_f16(uint32_t x, uint32_t y)
-{
-    asm("min.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
-    return x;
-}
-
-static inline uint32_t lesser_bf16(uint32_t x, uint32_t y)
-{
-    asm("min.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
-    return x;
-}
-
-static inline uint32_t least_f16(uint32_t x, uint32_t y)
-{
-    asm("min.NaN.f16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
-    return x;
-}
-
-static inline uint32_t least_bf16(uint32_t x, uint32_t y)
-{
-    asm("min.NaN.bf16x2 %0, %0, %1;" : "+r"(x) : "r"(y));
-    return x;
-}
+#define OF_PAIRS(name, instruction)                             \
+    static inline uint32_t name(uint32_t x, uint32_t y)         \
+    {                                                           \
+        asm(instruction " %0, %0, %1;" : "+r"(x) : "r"(y));     \
+        return x;                                               \
+    }
+OF_PAIRS(greater_f16, "max.NaN.f16x2")
+OF_PAIRS(greater_bf16, "max.NaN.bf16x2")
+OF_PAIRS(lesser_f16, "min.f16x2")
+OF_PAIRS(lesser_bf16, "min.bf16x2")
+OF_PAIRS(least_f16, "min.NaN.f16x2")
+OF_PAIRS(least_bf16, "min.NaN.bf16x2")
+#undef OF_PAIRS
 #endif
 
 #define MAX_OF_3(a, b, c) __vimax3_s32(a, b, c)

@@ -79,7 +79,7 @@ static int teams_of(const struct mf_plan *plan, int64_t tiles, int64_t blocks, i
 }
 
 /* Sums of bytes have no tiles: two blocks or more to a multiprocessor, which has room for so many threads, unless the
- * rows are too few. */
+ * rows are too few. (Of the most rows, TILE * TILE * LANES, on one multiprocessor a lane's sum stays below 2^31.) */
 static void share_bytes(const struct mf_plan *plan, int room, int batch, int64_t *blocks, int *teams)
 {
     const struct problem *problem = &plan->problem;
@@ -99,12 +99,14 @@ static mf_status make(struct mf_plan *plan)
     const int room = mf_gpu_widest_item(problem) < 4 ? SHORT_ROOM : GPU_ROOM;
     const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
     int64_t blocks = blocks_of(tiles);
-    int teams = teams_of(plan, tiles, blocks, room), inputs = 0;
+    int inputs = 0, teams;
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
     const int batch = inputs > 1 || words > 16 ? 4 : 8;
     if (mf_emit_bytes_operand(problem) >= 0)
         share_bytes(plan, room, batch, &blocks, &teams);
+    else
+        teams = teams_of(plan, tiles, blocks, room);
     struct gpu_choice choice = {.kernel = mf_text_interleaved_cl,
                                 .threads = teams * team_of(problem),
                                 .vector = vector,
