@@ -193,9 +193,11 @@ static void summarize(struct worker *w, int64_t f, int64_t rows, int64_t n, int6
         struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
         int64_t here = straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[type].size,
                                      w->pointers->in[operand], f + done * n, rows - done, n, &source);
-        for (int r = 0; r < program->reducer_count; r++)
-            mf_summary_place(&out, &w->plan->problem, &program->reducer[r], part(w, r, 0, i + done, size),
-                             part(w, r, 1, i + done, size));
+        for (int r = 0; r < program->reducer_count; r++) {
+            const struct reducer *reducer = &program->reducer[r];
+            void *second = reducer->kind == RED_MOMENTS ? part(w, r, 1, i + done, size) : NULL;
+            mf_summary_place(&out, &w->plan->problem, reducer, part(w, r, 0, i + done, size), second);
+        }
         w->kernels->summary[type](&out, source.x, here, n, source.pitch);
         done += here;
     }
