@@ -12,7 +12,4 @@
 #define LAST_CACHE_BYTES 0
 #endif
 
-/* For large_cache of vec.h. */
-#define SECOND_CACHE_IS_LARGE (SECOND_CACHE_BYTES < 1 || SECOND_CACHE_BYTES >= LARGE_CACHE_BYTES)
-
 #endif

@@ -4,6 +4,7 @@
 
 #include "caches.h"
 #include "contraction_kernels.h"
+#include "habits.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -60,6 +61,7 @@ static pthread_once_t tables_once = PTHREAD_ONCE_INIT;
 
 static void fill_tables(void)
 {
+    mf_habits_choose();
     for (int i = 0; i < ISAS; i++) {
         isas[i].fill(&tables[i]);
         isas[i].fill_contractions(&contraction_tables[i]);

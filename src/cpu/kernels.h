@@ -154,7 +154,6 @@ struct contraction_kernels;
  * squares, *_from, narrow, byte_sums, pair, stretch and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
-    int large_cache;                                        /* what vec.h says of the second cache */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
     struct moments_kernels moments[2];                      /* CLS_F32, CLS_F64 */
     summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64, i8, u8; x is of this type */

@@ -1,5 +1,6 @@
 /* Solver "outer", the plan: which rows its kernels read themselves, and how many of them, where columns are few, make
  * one strip. */
+#include "habits.h"
 #include "outer.h"
 
 enum { MIN_WIDTH = 16, LONG_RUNS = 1024, FEW_RUNS = 8 };
@@ -84,7 +85,7 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
 {
     enum { ONE_STREAM = 4096 };
     const struct problem *problem = &plan->problem;
-    int64_t most = plan->device->kernels->large_cache ? WIDTH_BYTES / 2 : STRIP_ELEMENTS;
+    int64_t most = mf_habits.large_cache ? WIDTH_BYTES / 2 : STRIP_ELEMENTS;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         const int is_squares = mf_reducer_is_squares(problem, reducer), is_float = mf_cls_is_float(reducer->cls);
@@ -92,7 +93,7 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
         const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
         const int64_t size = straight ? mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size : 8;
         int64_t here = is_float && size <= 2 ? WIDTH_BYTES / size : STRIP_ELEMENTS;
-        if (!plan->device->kernels->large_cache || (is_squares && size == 1))
+        if (!mf_habits.large_cache || (is_squares && size == 1))
             here = reducer->kind == RED_FOLD && straight && size <= 2 && adds != is_float ? ONE_STREAM : STRIP_ELEMENTS;
         most = here < most ? here : most;
     }
@@ -129,7 +130,7 @@ static int64_t runs_in_strip(const struct mf_plan *plan, int64_t run, int64_t co
         if (nest->in[mf_reducer_operand(problem, &problem->program.reducer[r])][loop] != columns * run)
             return 1;
     const int64_t elements = mf_outer_strip_elements(plan);
-    const int is_free = mf_outer_in_any_order(problem) && plan->device->kernels->large_cache;
+    const int is_free = mf_outer_in_any_order(problem) && mf_habits.large_cache;
     while (2 * runs * run <= (is_free ? elements : LANES) && 2 * runs * run * columns <= elements &&
            nest->size[loop] % (2 * runs) == 0)
         runs *= 2;

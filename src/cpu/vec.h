@@ -44,6 +44,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "habits.h"
+
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 #define MF_INLINE static inline __attribute__((always_inline))
@@ -67,9 +69,7 @@
 #endif
 
 /* Asks for what the kernel will read, into the second cache: while it computes, memory keeps working. An address past
- * the data does no harm. AHEAD_BYTES: about what is under way while memory answers (20 to 30 GB/s for 70 to 100 ns);
- * where it was asked for much earlier, lines came slower. COPY_AHEAD_BYTES: beside stores past the cache. */
-enum { AHEAD_BYTES = 2048, COPY_AHEAD_BYTES = 1024 };
+ * the data does no harm. How far ahead: habits.c. */
 MF_INLINE void ahead(const void *p, int64_t distance, int64_t bytes)
 {
     if (__builtin_constant_p(bytes)) {
@@ -117,27 +117,7 @@ struct place {
     int64_t near, far, edge;
 };
 
-/* Where what is read next lies: some kilobytes later, for the second cache; less, for the nearest one: a kernel with
- * more to compute than one operation an element has no time to wait for the second one either; what is not in the
- * second cache yet would block the nearest one's few places for lines under way. How many kilobytes are best depends on
- * the processor, of which the size of its second cache tells enough (large_cache, set with the table of kernels). Rows
- * and streams of more memory than all caches hold, in parts of a plain read: with 1 MB (Zen 5), var of rows .86 to .95
- * with 8 KB; with 2 MB (a Xeon with AVX-512 for 16-bit floats), sum .89 to .97, var .75 to .89 with 3 KB instead of 8,
- * and streams of short elements .74 to .78 with 4. Beside stores past the cache, with 2 MB: what is added to bf16 1.15
- * times as fast with 3 KB and 512 bytes as with 1 KB alone, f16 1.09, f32 1.02. */
-enum {
-    SOON_BYTES = 256,
-    FAR_BYTES = 8192,
-    FAR_SOON_BYTES = 2048,
-    LARGE_CACHE_BYTES = 2 << 20,
-    LARGE_CACHE_ROW_BYTES = 3072,
-    LARGE_CACHE_STREAM_BYTES = 4096,
-    LARGE_CACHE_COLUMN_BYTES = 512, /* of four rows at once */
-    LARGE_CACHE_COPY_BYTES = 3072,
-    LARGE_CACHE_COPY_SOON_BYTES = 512
-};
-static int large_cache;
-
+/* Where what is read next lies: some kilobytes later, for the second cache; less, for the nearest one. */
 struct ahead {
     struct place far, soon;
 };
@@ -149,28 +129,26 @@ static inline struct place place_after(int64_t bytes, int64_t n, int64_t gap, in
 }
 
 /* For rows of n elements. Rows at a distance: what comes after a row's last element is in the next row. A kernel of
- * rows asks between its loads, not for many lines at once; for the nearest cache only if large_cache. */
+ * rows asks between its loads, not for many lines at once; for the nearest cache only where that helps. */
 static inline struct ahead ahead_of_rows(int64_t n, int64_t pitch, int size)
 {
-    const int64_t gap = (pitch - n) * size, far = large_cache ? LARGE_CACHE_ROW_BYTES : FAR_BYTES;
-    return (struct ahead){place_after(far, n, gap, size), place_after(FAR_SOON_BYTES, n, gap, size)};
+    const int64_t gap = (pitch - n) * size;
+    return (struct ahead){place_after(mf_habits.row, n, gap, size), place_after(mf_habits.row_soon, n, gap, size)};
 }
 
 /* The same for n elements that lie together, and others a gap of bytes after them. */
 static inline struct ahead ahead_of_stream(int64_t n, int64_t gap, int size)
 {
-    const int64_t far = large_cache ? (size < 4 ? LARGE_CACHE_STREAM_BYTES : LARGE_CACHE_ROW_BYTES)
-                        : size < 4  ? FAR_BYTES
-                                    : AHEAD_BYTES;
-    const int64_t soon = large_cache || size < 4 ? FAR_SOON_BYTES : SOON_BYTES;
+    const int64_t far = size < 4 ? mf_habits.narrow : mf_habits.stream;
+    const int64_t soon = size < 4 ? mf_habits.narrow_soon : mf_habits.stream_soon;
     return (struct ahead){{far, far + gap, n - far / size}, {soon, soon + gap, n - soon / size}};
 }
 
 /* The same for short elements without an end. */
 static inline struct ahead ahead_in_stream(void)
 {
-    const int64_t far = large_cache ? LARGE_CACHE_STREAM_BYTES : FAR_BYTES;
-    return (struct ahead){{far, far, 0}, {FAR_SOON_BYTES, FAR_SOON_BYTES, 0}};
+    const int64_t far = mf_habits.narrow, soon = mf_habits.narrow_soon;
+    return (struct ahead){{far, far, 0}, {soon, soon, 0}};
 }
 
 /* Fetches what is read after `bytes` bytes at p, which belong to element i of a row, into the second cache; ahead_soon,
@@ -202,16 +180,16 @@ MF_INLINE void ahead_soon(const void *p, int64_t bytes, const struct ahead *next
 MF_INLINE void ahead_of_start(const void *p, int64_t bytes, const struct ahead *next)
 {
     ahead(p, next->far.near, bytes);
-    if (large_cache)
+    if (mf_habits.row_soon)
         fetch_soon(p, next->soon.near, bytes);
 }
 
 /* The same beside stores past the cache. */
 MF_INLINE void ahead_of_copy(const void *p, int64_t bytes)
 {
-    ahead(p, large_cache ? LARGE_CACHE_COPY_BYTES : COPY_AHEAD_BYTES, bytes);
-    if (large_cache)
-        fetch_soon(p, LARGE_CACHE_COPY_SOON_BYTES, bytes);
+    ahead(p, mf_habits.copy, bytes);
+    if (mf_habits.copy_soon)
+        fetch_soon(p, mf_habits.copy_soon, bytes);
 }
 
 #define NAME i8

@@ -1,0 +1,26 @@
+/* How a processor wants memory to be read: what the kernels of one instruction set do in other ways on one machine than
+ * on another. Results do not depend on it. */
+#ifndef MF_CPU_HABITS_H
+#define MF_CPU_HABITS_H
+
+/* Distances in bytes from what is read to what is asked for; 0: the processor's own prefetchers do better alone. */
+struct habits {
+    int large_cache;         /* the second cache has 2 MB or more */
+    int row, row_soon;       /* rows: into the second cache; whether the nearest one is asked for too */
+    int row_busy;            /* rows of which a kernel computes for longer than memory takes: summaries in doubles */
+    int stream, stream_soon; /* what lies together: into the second cache, into the nearest one */
+    int narrow, narrow_soon; /* the same, of one or two bytes an element */
+    int several;             /* rows read together that widen as they are loaded */
+    int moments;             /* rows that moments are taken down */
+    int columns;             /* rows that sums are taken down, four at once; less than 0: do not ask */
+    int copy, copy_soon;     /* beside stores past the cache */
+    int arg;                 /* rows that extremes are found down */
+    int touching[2];         /* rows of so many bytes that touch are read as one stream; of elements of two bytes */
+    int touching_bytes;      /* and of one */
+};
+
+/* Of the processor that runs; set by mf_habits_choose, which the tables of kernels call as they are filled. */
+extern struct habits mf_habits;
+void mf_habits_choose(void);
+
+#endif
