@@ -1,8 +1,10 @@
-/* Problems against the reference, on one and on two threads: those of problems.txt, and random ones.
+/* Problems against the reference, on one and on two threads: those of problems.txt, and random ones, each as a processor
+ * of another kind would read its memory.
  * MODEFOLD_VERIFY_COUNT says how many random ones (2000), MODEFOLD_VERIFY_SEED which (1). */
 #include <stdlib.h>
 
 #include "check.h"
+#include "cpu/habits.h"
 #include "random.h"
 #include "verify.h"
 
@@ -103,6 +105,7 @@ int main(void)
     uint64_t seed = (uint64_t)environment_number("MODEFOLD_VERIFY_SEED", 1);
     for (long i = 0; i < count; i++) {
         random_problem(seed, (uint64_t)i, &line);
+        mf_habits = mf_habits_known[i % HABITS_COUNT];
         check_problem(&line);
     }
     verify_summary(stdout, &verifier);

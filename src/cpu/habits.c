@@ -22,70 +22,74 @@
 #include <cpuid.h>
 #endif
 
-static const struct habits likes_to_be_asked = {
-    .row = 8192,
-    .row_busy = 8192,
-    .stream = 2048,
-    .stream_soon = 256,
-    .narrow = 8192,
-    .narrow_soon = 2048,
-    .several = 2048,
-    .moments = 2048,
-    .columns = -1,
-    .copy = 1024,
-    .arg = 16384,
-    .touching = {0, 16384},
-    .touching_bytes = 8192,
-};
-
-static const struct habits has_large_cache = {
-    .large_cache = 1,
-    .row = 3072,
-    .row_busy = 3072,
-    .row_soon = 2048,
-    .stream = 3072,
-    .stream_soon = 2048,
-    .narrow = 4096,
-    .narrow_soon = 2048,
-    .several = 2048,
-    .moments = 512,
-    .columns = 512,
-    .copy = 3072,
-    .copy_soon = 512,
-    .arg = 16384,
-    .touching = {2048, 512},
-    .touching_bytes = 512,
-};
-
-static const struct habits follows_alone = {
-    .row_busy = 8192,
-    .columns = 64,
-    .copy = 1024,
-    .touching = {2048, 16384},
-    .touching_bytes = 8192,
+const struct habits mf_habits_known[HABITS_COUNT] = {
+    [LIKES_TO_BE_ASKED] =
+        {
+            .row = 8192,
+            .row_busy = 8192,
+            .stream = 2048,
+            .stream_soon = 256,
+            .narrow = 8192,
+            .narrow_soon = 2048,
+            .several = 2048,
+            .moments = 2048,
+            .columns = -1,
+            .copy = 1024,
+            .arg = 16384,
+            .touching = {0, 16384},
+            .touching_bytes = 8192,
+        },
+    [HAS_LARGE_CACHE] =
+        {
+            .large_cache = 1,
+            .row = 3072,
+            .row_busy = 3072,
+            .row_soon = 2048,
+            .stream = 3072,
+            .stream_soon = 2048,
+            .narrow = 4096,
+            .narrow_soon = 2048,
+            .several = 2048,
+            .moments = 512,
+            .columns = 512,
+            .copy = 3072,
+            .copy_soon = 512,
+            .arg = 16384,
+            .touching = {2048, 512},
+            .touching_bytes = 512,
+        },
+    [FOLLOWS_ALONE] =
+        {
+            .row_busy = 8192,
+            .columns = 64,
+            .copy = 1024,
+            .touching = {2048, 16384},
+            .touching_bytes = 8192,
+        },
 };
 
 struct habits mf_habits;
 
-/* An x86 processor's family; those of different vendors are different numbers. 0: not known. */
+#ifdef MF_HAVE_X86
+/* The processor's family; those of different vendors are different numbers. 0: not known. */
 static unsigned family(void)
 {
-    unsigned a = 0;
-#ifdef MF_HAVE_X86
-    unsigned b, c, d;
-    if (!__get_cpuid(1, &a, &b, &c, &d))
-        return 0;
-    a = (a >> 8 & 0xf) + (a >> 20 & 0xff);
-#endif
-    return a;
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) ? (a >> 8 & 0xf) + (a >> 20 & 0xff) : 0;
 }
+#else
+static unsigned family(void)
+{
+    return 0;
+}
+#endif
 
 void mf_habits_choose(void)
 {
     enum { LARGE_CACHE_BYTES = 2 << 20, ZEN_3_AND_4 = 25 };
     const long second = SECOND_CACHE_BYTES;
-    if (family() == ZEN_3_AND_4)
-        mf_habits = follows_alone;
-    else
-        mf_habits = second < 1 || second >= LARGE_CACHE_BYTES ? has_large_cache : likes_to_be_asked;
+    const int is_large = second < 1 || second >= LARGE_CACHE_BYTES;
+    mf_habits = mf_habits_known[family() == ZEN_3_AND_4 ? FOLLOWS_ALONE
+                                : is_large              ? HAS_LARGE_CACHE
+                                                        : LIKES_TO_BE_ASKED];
 }

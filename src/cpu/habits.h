@@ -19,7 +19,10 @@ struct habits {
     int touching_bytes;      /* and of one */
 };
 
-/* Of the processor that runs; set by mf_habits_choose, which the tables of kernels call as they are filled. */
+enum { LIKES_TO_BE_ASKED, HAS_LARGE_CACHE, FOLLOWS_ALONE, HABITS_COUNT };
+extern const struct habits mf_habits_known[HABITS_COUNT];
+
+/* Of the processor that runs: what mf_habits_choose sets when the first CPU device is opened. Only tests set others. */
 extern struct habits mf_habits;
 void mf_habits_choose(void);
 
