@@ -387,27 +387,80 @@ static void join_bytes(struct columns *c, int64_t count)
     c->strip = strip;
 }
 
-/* argmin and argmax take the rows one after the other; index r of the tile's best row goes to buffer[r][0][1] as
- * i32. */
-static void arg_rows(struct columns *c, int64_t e, int64_t n)
+/* Lanes i and i + half become lane i: the better one; of equals the first. */
+#define JOIN_ARGS(CLASS, TYPE)                                                                                        \
+    static void join_args_##CLASS(TYPE *best, int32_t *index, int64_t half, int is_max)                               \
+    {                                                                                                                 \
+        for (int64_t i = 0; i < half; i++) {                                                                          \
+            const TYPE a = best[i], b = best[half + i], same_a = a, same_b = b;                                       \
+            const int a_is_nan = a != same_a, b_is_nan = b != same_b, wins = is_max ? b > a : b < a;                  \
+            const int equal = a == b || (a_is_nan && b_is_nan), first = index[half + i] < index[i];                   \
+            const int takes = (!a_is_nan && (wins || b_is_nan)) || (equal && first);                                  \
+            best[i] = takes ? b : a;                                                                                  \
+            index[i] = takes ? index[half + i] : index[i];                                                            \
+        }                                                                                                             \
+    }
+JOIN_ARGS(f32, float)
+JOIN_ARGS(f64, double)
+JOIN_ARGS(i64, int64_t)
+JOIN_ARGS(u64, uint64_t)
+#undef JOIN_ARGS
+
+/* The lanes of strips, which count strips, become columns, which count rows. */
+static void join_arg_strip(const struct columns *c, int r)
+{
+    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    void *const best = c->buffer[r][0][0];
+    int32_t *const index = (int32_t *)(void *)c->buffer[r][0][1];
+    const int is_max = reducer->fold == FOLD_MAX;
+    for (int64_t p = 0; p < c->strip; p++)
+        for (int64_t i = p * c->width; i < (p + 1) * c->width; i++)
+            index[i] = index[i] * (int32_t)c->strip + (int32_t)p;
+    for (int64_t half = c->strip / 2 * c->width; half >= c->width; half /= 2)
+        if (reducer->cls == CLS_F32)
+            join_args_f32(best, index, half, is_max);
+        else if (reducer->cls == CLS_F64)
+            join_args_f64(best, index, half, is_max);
+        else if (reducer->cls == CLS_I64)
+            join_args_i64(best, index, half, is_max);
+        else
+            join_args_u64(best, index, half, is_max);
+}
+
+/* Rows (or strips) done ... end-1 of a tile whose first element is e, for all argmins and argmaxes. */
+static void arg_chains(struct columns *c, int64_t e, int64_t strip, int64_t done, int64_t end)
 {
     const struct outer_plan *outer = c->outer;
     const int64_t most = outer->root_count ? MAX_CHAIN : MAX_ROWS;
-    for (int64_t done = 0; outer->arg_count && done < n; done += most) {
+    for (; done < end; done += most) {
         const void *x[MAX_ROWS];
-        int64_t count = n - done < most ? n - done : most;
+        int64_t count = end - done < most ? end - done : most;
         if (outer->root_count)
-            evaluate_rows(c, e + done, count, 1);
+            evaluate_rows(c, e + done * strip, count, strip);
         for (int q = 0; q < outer->arg_count; q++) {
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
             const int is_max = reducer->fold == FOLD_MAX, from = outer->from[r];
-            find_rows(c, r, e + done, count, 1, x);
+            find_rows(c, r, e + done * strip, count, strip, x);
             (from >= 0 ? c->kernels->arg_chain_from[is_max][from] : c->kernels->arg[is_max][reducer->cls].chain)(
-                to[0], (int32_t *)(void *)to[1], x, count, c->width, (int32_t)done);
+                to[0], (int32_t *)(void *)to[1], x, count, c->width * strip, (int32_t)done);
         }
     }
+}
+
+/* argmin and argmax take the rows one after the other; index r of the tile's best row goes to buffer[r][0][1] as
+ * i32. A lone one has strips; what is left over of them goes on where their columns are. */
+static void arg_rows(struct columns *c, int64_t e, int64_t n)
+{
+    const int64_t strips = n / c->strip;
+    if (!c->outer->arg_count)
+        return;
+    arg_chains(c, e, c->strip, 0, strips);
+    if (c->strip > 1 && strips > 0)
+        join_arg_strip(c, c->outer->arg[0]);
+    if (c->strip > 1)
+        arg_chains(c, e, 1, strips * c->strip, n);
 }
 
 /* Folds whose order does not matter take the rows (strips) as they come, as many a call as the kernels allow, so that

@@ -35,8 +35,8 @@ int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *redu
            (reducer->kind == RED_ARG && k->arg_chain_from[reducer->fold == FOLD_MAX][type]);
 }
 
-/* All reducers read memory, from operands whose column loop and last reduced loop have these strides; folds only: no
- * arg. */
+/* All reducers read memory, from operands whose column loop and last reduced loop have these strides; argmin and argmax
+ * only alone. */
 static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t element, int only_folds)
 {
     const struct problem *problem = &plan->problem;
@@ -45,8 +45,8 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         int input = mf_reducer_operand(problem, reducer);
-        if (!mf_outer_reads_memory(plan, reducer) || reducer->kind == RED_ARG ||
-            (only_folds && reducer->kind != RED_FOLD))
+        if (!mf_outer_reads_memory(plan, reducer) ||
+            (reducer->kind == RED_ARG && problem->program.reducer_count > 1) || (only_folds && reducer->kind != RED_FOLD))
             return 0;
         if (nest->in[input][nest->kept - 1] != column || nest->in[input][last] != element)
             return 0;
@@ -80,10 +80,10 @@ int mf_outer_stays_narrow(const struct mf_plan *plan)
 /* Most elements of a strip: as many as give rows of 64 KB or more, or what integer chains hold in a part of their
  * columns. Chains of elements of one or two bytes, which widen them, read short rows as one stream where the second
  * cache is small (fold_chain.inc); integers widen for sums, floats for the others: their sums are joined. The chain of
- * squares of bytes has few columns at a time. */
+ * squares of bytes has few columns at a time; argmin and argmax keep them in registers. */
 int64_t mf_outer_strip_elements(const struct mf_plan *plan)
 {
-    enum { ONE_STREAM = 4096 };
+    enum { ONE_STREAM = 4096, IN_REGISTERS = 64 };
     const struct problem *problem = &plan->problem;
     int64_t most = mf_habits.large_cache ? WIDTH_BYTES / 2 : STRIP_ELEMENTS;
     for (int r = 0; r < problem->program.reducer_count; r++) {
@@ -95,6 +95,8 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
         int64_t here = is_float && size <= 2 ? WIDTH_BYTES / size : STRIP_ELEMENTS;
         if (!mf_habits.large_cache || (is_squares && size == 1))
             here = reducer->kind == RED_FOLD && straight && size <= 2 && adds != is_float ? ONE_STREAM : STRIP_ELEMENTS;
+        if (reducer->kind == RED_ARG)
+            here = IN_REGISTERS;
         most = here < most ? here : most;
     }
     return most;
@@ -145,7 +147,7 @@ int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_pl
     const struct nest *nest = nest_of(plan);
     const int loop = nest->kept - 2;
     const int64_t elements = data->strip * nest->size[nest->kept - 1];
-    if (data->strip == 1 || data->layout != STRIP_ROWS || loop < 0 ||
+    if (data->strip == 1 || data->layout != STRIP_ROWS || loop < 0 || problem->program.reducer[0].kind == RED_ARG ||
         data->strip != nest->size[nest->kept + nest->reduced - 1])
         return 1;
     int64_t item = 1, beside = 1;
