@@ -362,12 +362,13 @@ static void join_strip(struct columns *c, int64_t count)
 /* The elements inside the strips of one min or max of short integers, which stay short until there is one a column. */
 static void join_narrow(struct columns *c)
 {
-    const int r = c->outer->lane[0], from = c->outer->from[r];
+    const int r = c->outer->lane[0], from = c->outer->from[r], past_cache = c->outer->finish.out.stream;
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-    char *strip = c->buffer[r][0][0];
+    char *strip = c->buffer[r][0][0], *const last = c->answer && !past_cache ? c->answer : strip;
     for (int64_t half = c->outer->inside / 2; half; half /= 2)
-        c->kernels->narrow[reducer->fold == FOLD_MAX][from].halves(half == 1 && c->answer ? c->answer : strip, strip,
-                                                                   c->width * half);
+        c->kernels->narrow[reducer->fold == FOLD_MAX][from].halves(half == 1 ? last : strip, strip, c->width * half);
+    if (c->answer && past_cache)
+        c->kernels->stream(c->answer, strip, c->width * mf_dtypes[from].size);
     if (c->answer)
         return;
     c->kernels->load[from](c->buffer[r][1][0], strip, c->width);
