@@ -12,8 +12,12 @@
  *
  * A Zen 4 follows rows and streams by itself, and whoever asks disturbs it, most at 2 to 4 KB: without, var of rows .67
  * to .97, argmax .73 to .94, rows of two .70 to 1, sum of f16 rows .74 to 1, of i8 .69 to 1, columns of i8 .52 to .72,
- * max of bf16 columns .49 to .95; four columns of f32 .41 to .83 as streams. Only sums of floats down four rows gain
- * where the next line or two are asked for (.80 to .89). */
+ * max of bf16 columns .49 to .95; four columns of f32 .41 to .83 as streams, of f64 .61 to .87. But rows beside each
+ * other end before it follows them, so that a row's beginning is worth to be asked for, into the second cache (into the
+ * nearest one is no better than nothing): four of f32 in strips .74 to .85. Of what widens it is eight rows, which are
+ * half the traffic of what they are added to: sums of bf16 .71 to .83, of i8 .68 to .88. Short streams that end, and a
+ * stream whose sums fill the nearest cache, are better as such rows: 32 columns of i8, in pieces of 32 KB, .59 to .86,
+ * 64 columns of bf16 .38 to .86. */
 #include "habits.h"
 
 #include "caches.h"
@@ -32,6 +36,8 @@ const struct habits mf_habits_known[HABITS_COUNT] = {
             .narrow = 8192,
             .narrow_soon = 2048,
             .several = 2048,
+            .several_soon = 1,
+            .eight = 2,
             .moments = 2048,
             .columns = -1,
             .copy = 1024,
@@ -50,6 +56,8 @@ const struct habits mf_habits_known[HABITS_COUNT] = {
             .narrow = 4096,
             .narrow_soon = 2048,
             .several = 2048,
+            .several_soon = 1,
+            .eight = 4,
             .moments = 512,
             .columns = 512,
             .copy = 3072,
@@ -61,10 +69,15 @@ const struct habits mf_habits_known[HABITS_COUNT] = {
     [FOLLOWS_ALONE] =
         {
             .row_busy = 8192,
+            .several = 2048,
+            .eight = 1,
+            .joined_eight = 1,
             .columns = 64,
+            .four = 1024,
             .copy = 1024,
-            .touching = {2048, 16384},
+            .touching = {4096, 8192},
             .touching_bytes = 8192,
+            .touching_least = 262144,
         },
 };
 

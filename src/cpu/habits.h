@@ -10,13 +10,18 @@ struct habits {
     int row_busy;            /* rows of which a kernel computes for longer than memory takes: summaries in doubles */
     int stream, stream_soon; /* what lies together: into the second cache, into the nearest one */
     int narrow, narrow_soon; /* the same, of one or two bytes an element */
-    int several;             /* rows read together that widen as they are loaded */
+    int several;             /* rows read together that widen as they are loaded, and those read after them */
+    int several_soon;        /* whether into the nearest cache */
+    int eight;               /* least bytes of what widens of which such rows are eight, not four */
+    int joined_eight;        /* whether they are where neighbours' sums are joined too, of two bytes an element */
+    int four;                /* four rows that do not widen, and those read after them; 0: see columns */
     int moments;             /* rows that moments are taken down */
     int columns;             /* rows that sums are taken down, four at once; less than 0: do not ask */
     int copy, copy_soon;     /* beside stores past the cache */
     int arg;                 /* rows that extremes are found down */
     int touching[2];         /* rows of so many bytes that touch are read as one stream; of elements of two bytes */
     int touching_bytes;      /* and of one */
+    int touching_least;      /* bytes of such a stream, unless another one goes on where it ends */
 };
 
 enum { LIKES_TO_BE_ASKED, HAS_LARGE_CACHE, FOLLOWS_ALONE, HABITS_COUNT };

@@ -31,7 +31,7 @@ typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t 
  * neighbour, then neighbouring pairs, and so on.
  * lanes * count is at most 4 where there are several lanes; lanes is at most 4.
  * spare: n elements, read by nobody else. out may be one of left. next: null, or the rows that the caller reads
- * afterwards, 4 where lanes is 1, else as many as now: their beginnings are fetched. */
+ * afterwards, 8 where lanes is 1, else as many as now: their beginnings are fetched. */
 struct joined {
     const void *const *x, *const *left;
     int64_t lanes, count, lefts;

@@ -129,7 +129,8 @@ static int adds_bytes(const struct mf_plan *plan)
            plan->device->kernels->byte_sums[data->from[0]] && data->elements >= 2 * FEW_ROWS;
 }
 
-/* Whether the only output is the only fold's result, for neighbouring columns, and the kernel can store it. */
+/* Whether the only output is the only fold's result, for neighbouring columns, and a kernel can store it: what joins
+ * the elements inside strips, or runs. */
 static enum answers stores_answers(const struct mf_plan *plan)
 {
     const struct outer_plan *data = plan->data;
@@ -137,10 +138,13 @@ static enum answers stores_answers(const struct mf_plan *plan)
     const enum dtype type = plan->problem.out_type[0];
     const struct kernels *k = plan->device->kernels;
     const int from = data->from[0], floats = mf_cls_is_float(reducer->cls);
-    if (data->narrow && data->tiles == 1 && !data->split && (int)type == from &&
-        nest_of(plan)->out[0][nest_of(plan)->kept - 1] == 1)
+    const int touch = nest_of(plan)->out[0][nest_of(plan)->kept - 1] == 1;
+    const int whole = touch && data->tiles == 1 && !data->split && data->layout == STRIP_COLUMNS;
+    if (whole && (data->narrow ? (int)type == from
+                               : data->strip == data->inside && !data->runs && mf_is_class_type(type) &&
+                                     k->fold[reducer->fold][reducer->cls].answers))
         return mf_finish_answers(plan);
-    if (!data->runs || data->runs < 2 || nest_of(plan)->out[0][nest_of(plan)->kept - 1] != 1 ||
+    if (!data->runs || data->runs < 2 || !touch ||
         !(from >= 0 ? k->fold_from[reducer->fold][from].runs && (floats ? (int)type == from : mf_is_class_type(type))
                     : k->fold[reducer->fold][reducer->cls].runs && mf_is_class_type(type)) ||
         plan->problem.kept_total < ANSWER_BYTES / mf_dtypes[type].size)

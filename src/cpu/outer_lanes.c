@@ -271,7 +271,7 @@ static const void *const *leaves_ahead(struct columns *c, int64_t e, int64_t n, 
 {
     const int64_t groups = (n < LANES ? n : LANES) / c->strip;
     if (leaves == 1)
-        return rows_ahead(c, c->outer->lane[0], group < groups ? e + group * c->strip : e + n, e + n, LANES, MAX_LEAVES,
+        return rows_ahead(c, c->outer->lane[0], group < groups ? e + group * c->strip : e + n, e + n, LANES, FEW_ROWS,
                           rows);
     for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1)) {
         if (group == groups)
@@ -305,7 +305,7 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
             waiting += ones % 2;
         for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const void *rows[MAX_LEAVES], *const *next = leaves_ahead(c, e, n, group, leaves, count, rows);
+        const void *rows[FEW_ROWS], *const *next = leaves_ahead(c, e, n, group, leaves, count, rows);
         const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0], next};
         kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
     }
@@ -316,6 +316,14 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
 static int joins(const struct columns *c, int64_t n)
 {
     return c->outer->joins && (n >= LANES || (n > 1 && c->strip == 1 && (n & (n - 1)) == 0));
+}
+
+/* What level 1 has got is the result. */
+static void take_buffer(struct columns *c, int r)
+{
+    char *const result = c->buffer[r][1][0];
+    c->buffer[r][1][0] = c->buffer[r][0][0];
+    c->buffer[r][0][0] = result;
 }
 
 /* The tree's last levels, inside strips: those of all neighbours, which become neighbouring columns. count: the
@@ -341,10 +349,12 @@ static void join_strip(struct columns *c, int64_t count)
             for (int p = 0; p < 2 && b > 0 && (!p || reducer->kind != RED_FOLD); p++)
                 memcpy(c->buffer[r][0][p] + to, strip[p], (size_t)width * value);
         }
-        if (inside > 1) {
-            char **strip = c->buffer[r][0];
-            c->kernels->fold[reducer->fold][reducer->cls].rows(c->buffer[r][1][0], strip[0], c->width, inside, inside);
-            memcpy(strip[0], c->buffer[r][1][0], (size_t)c->width * value);
+        const struct fold_kernels *kernels = &c->kernels->fold[reducer->fold][reducer->cls];
+        if (inside > 1 && c->answer) {
+            kernels->answers(c->answer, c->buffer[r][0][0], c->width, inside, outer->answers, outer->finish.out.stream);
+        } else if (inside > 1) {
+            kernels->rows(c->buffer[r][1][0], c->buffer[r][0][0], c->width, inside, inside);
+            take_buffer(c, r);
         }
     }
 }
@@ -352,16 +362,17 @@ static void join_strip(struct columns *c, int64_t count)
 /* The elements inside the strips of one min or max of short integers, which stay short until there is one a column. */
 static void join_narrow(struct columns *c)
 {
-    const int r = c->outer->lane[0], from = c->outer->from[r];
+    const int r = c->outer->lane[0], from = c->outer->from[r], past_cache = c->outer->finish.out.stream;
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-    char *strip = c->buffer[r][0][0];
+    char *strip = c->buffer[r][0][0], *const last = c->answer && !past_cache ? c->answer : strip;
     for (int64_t half = c->outer->inside / 2; half; half /= 2)
-        c->kernels->narrow[reducer->fold == FOLD_MAX][from].halves(half == 1 && c->answer ? c->answer : strip, strip,
-                                                                   c->width * half);
+        c->kernels->narrow[reducer->fold == FOLD_MAX][from].halves(half == 1 ? last : strip, strip, c->width * half);
+    if (c->answer && past_cache)
+        c->kernels->stream(c->answer, strip, c->width * mf_dtypes[from].size);
     if (c->answer)
         return;
     c->kernels->load[from](c->buffer[r][1][0], strip, c->width);
-    memcpy(strip, c->buffer[r][1][0], (size_t)c->width * mf_outer_value_size(c, r));
+    take_buffer(c, r);
 }
 
 /* Sums of bytes leave their 16 bits: the rows of a strip that these are of, as many as leave whole vectors; the others
