@@ -14,10 +14,10 @@
  * to .97, argmax .73 to .94, rows of two .70 to 1, sum of f16 rows .74 to 1, of i8 .69 to 1, columns of i8 .52 to .72,
  * max of bf16 columns .49 to .95; four columns of f32 .41 to .83 as streams, of f64 .61 to .87. But rows beside each
  * other end before it follows them, so that a row's beginning is worth to be asked for, into the second cache (into the
- * nearest one is no better than nothing): four of f32 in strips .74 to .85. Of what widens it is eight rows, which are
- * half the traffic of what they are added to: sums of bf16 .71 to .83, of i8 .68 to .88. Short streams that end, and a
- * stream whose sums fill the nearest cache, are better as such rows: 32 columns of i8, in pieces of 32 KB, .59 to .86,
- * 64 columns of bf16 .38 to .86. */
+ * nearest one is no better than nothing): four of f32 in strips .74 to .85. Sums that are joined take eight rows, half
+ * the traffic of what they are added to: of f64 .82 to .89, of bf16 .71 to .83; and so does all that widens, sums of i8
+ * .68 to .88. Short streams that end, and a stream whose sums fill the nearest cache, are better as such rows: 32
+ * columns of i8, in pieces of 32 KB, .59 to .86, 64 columns of bf16 .38 to .86. */
 #include "habits.h"
 
 #include "caches.h"
@@ -71,9 +71,9 @@ const struct habits mf_habits_known[HABITS_COUNT] = {
             .row_busy = 8192,
             .several = 2048,
             .eight = 1,
+            .several_wide = 1024,
             .joined_eight = 1,
-            .columns = 64,
-            .four = 1024,
+            .columns = -1,
             .copy = 1024,
             .touching = {4096, 8192},
             .touching_bytes = 8192,

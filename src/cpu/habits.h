@@ -12,9 +12,9 @@ struct habits {
     int narrow, narrow_soon; /* the same, of one or two bytes an element */
     int several;             /* rows read together that widen as they are loaded, and those read after them */
     int several_soon;        /* whether into the nearest cache */
-    int eight;               /* least bytes of what widens of which such rows are eight, not four */
-    int joined_eight;        /* whether they are where neighbours' sums are joined too, of two bytes an element */
-    int four;                /* four rows that do not widen, and those read after them; 0: see columns */
+    int several_wide;        /* such rows that do not widen; 0: see columns */
+    int eight;               /* least bytes of what widens of which they are eight, not four */
+    int joined_eight;        /* whether they are where sums are joined with their neighbours' */
     int moments;             /* rows that moments are taken down */
     int columns;             /* rows that sums are taken down, four at once; less than 0: do not ask */
     int copy, copy_soon;     /* beside stores past the cache */
