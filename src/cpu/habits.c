@@ -59,6 +59,7 @@ static const struct habits has_large_cache = {
 
 static const struct habits follows_alone = {
     .row_busy = 8192,
+    .moments_beside = 4096,
     .columns = 64,
     .copy = 1024,
     .touching = {2048, 16384},
