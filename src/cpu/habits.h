@@ -12,7 +12,7 @@ struct habits {
     int narrow, narrow_soon; /* the same, of one or two bytes an element */
     int several;             /* rows read together that widen as they are loaded */
     int moments;             /* rows that moments are taken down */
-    int moments_beside;      /* the same of eight rows at once, into the second cache; 0: four at once */
+    int beside;              /* eight rows at once, of moments and bytes, into the second cache; 0: as ever */
     int columns;             /* rows that sums are taken down, four at once; less than 0: do not ask */
     int copy, copy_soon;     /* beside stores past the cache */
     int arg;                 /* rows that extremes are found down */
