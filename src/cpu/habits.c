@@ -14,7 +14,7 @@
  * to .97, argmax .73 to .94, rows of two .70 to 1, sum of f16 rows .74 to 1, of i8 .69 to 1, columns of i8 .52 to .72,
  * max of bf16 columns .49 to .95; four columns of f32 .41 to .83 as streams. Only sums of floats down four rows gain
  * where the next line or two are asked for (.80 to .89). What is read kilobytes later may be asked for where eight rows
- * are read at once, but only into the second cache: moments down f32 columns .65 to .81, i8 .53 to .74; asked for into
+ * are read at once, but only into the second cache: moments down f32 columns .65 to .81, i8 .53 to .70; asked for into
  * the nearest one they were slower than unasked. */
 #include "habits.h"
 
