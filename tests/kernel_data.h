@@ -37,7 +37,7 @@ enum { SPECIALS = sizeof special_f64 / sizeof special_f64[0] };
  * 3: -0.0 and 0.0 (integers: 0 and all ones); 4: any bits. Integers get any bits in the modes that say nothing. */
 static uint64_t random_element(struct type t, int mode)
 {
-    const int is_float = t.cls == CLS_F32 || t.cls == CLS_F64;
+    const int is_float = (t.cls == CLS_F32 || t.cls == CLS_F64) && bytes_of(t) > 1;
     const uint64_t *special = t.is_dtype && t.dtype == DT_f16    ? special_f16
                               : t.is_dtype && t.dtype == DT_bf16 ? special_bf16
                               : t.cls == CLS_F32                 ? special_f32

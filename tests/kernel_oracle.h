@@ -101,6 +101,8 @@ static union value load(struct type t, const void *array, int64_t i)
         v.i64 = *(const uint8_t *)p;
         break;
     }
+    if (t.cls == CLS_F64) /* integers that a reducer takes as doubles */
+        v.f64 = (double)v.i64;
     return v;
 }
 

@@ -455,10 +455,10 @@ static void test_entries(const struct kernels *k, int full)
         expect_entry(k->name, "squares", 0, d, full && ((is_float && !is_f8) || is_byte), k->squares[d] != NULL);
         expect_entry(k->name, "byte_sums", 0, d, full && dtype_bytes[d] == 1 && is_short, k->byte_sums[d] != NULL);
         expect_entry(k->name, "moments_from", 0, d, full && is_float && is_short, k->moments_from[d] != NULL);
-        expect_entry(k->name, "lse_from", 0, d, full && is_float && is_short, k->lse_from[d] != NULL);
+        expect_entry(k->name, "lse_from", 0, d, full && is_short && (is_float || is_byte), k->lse_from[d] != NULL);
         const int chains = full && (d == DT_f16 || d == DT_bf16);
         expect_entry(k->name, "moments_chain_from", 0, d, chains, k->moments_chain_from[d] != NULL);
-        expect_entry(k->name, "lse_chain_from", 0, d, chains, k->lse_chain_from[d] != NULL);
+        expect_entry(k->name, "lse_chain_from", 0, d, chains || (full && is_byte), k->lse_chain_from[d] != NULL);
         expect_entry(k->name, "pair_bytes", 0, d, k->pair[PAIR_ADD][d] != NULL, k->pair_bytes[d] > 0);
         expect_entry(k->name, "sums", 0, d, full && (d == DT_f16 || d == DT_bf16), k->sums[d] != NULL);
     }
@@ -545,12 +545,13 @@ static void test_isa(void (*fill)(struct kernels *), int full)
             test_squares(k.name, k.squares[d], dtype_bytes[d] < cls_bytes[t.cls] ? t : (struct type){.cls = t.cls});
         if (k.moments_from[d] != NULL)
             test_state_rows(k.name, k.moments_from[d], t, 0);
+        const struct type as_float = {t.cls <= CLS_F64 ? t.cls : CLS_F64, 1, t.dtype};
         if (k.lse_from[d] != NULL)
-            test_state_rows(k.name, k.lse_from[d], t, 1);
+            test_state_rows(k.name, k.lse_from[d], as_float, 1);
         if (k.moments_chain_from[d] != NULL)
             test_state_chain(k.name, &k, t, 0);
         if (k.lse_chain_from[d] != NULL)
-            test_state_chain(k.name, &k, t, 1);
+            test_state_chain(k.name, &k, as_float, 1);
         for (int which = 0; which < 2; which++)
             if (k.arg_chain_from[which][d] != NULL)
                 test_arg_chain(k.name, &k, t, which);

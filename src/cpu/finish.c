@@ -41,7 +41,16 @@ enum answers mf_finish_answers(const struct mf_plan *plan)
 int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer)
 {
     const struct node *pool = problem->program.map.node, *node = &pool[reducer->arg[0]];
-    return node->op == OP_mul ? pool[node->arg[0]].index : node->index;
+    return node->op == OP_mul || node->op == OP_CONVERT ? pool[node->arg[0]].index : node->index;
+}
+
+int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reducer *reducer)
+{
+    const struct node *pool = problem->program.map.node, *node = &pool[reducer->arg[0]];
+    if (reducer->kind != RED_LSE || node->op != OP_CONVERT || pool[node->arg[0]].op != OP_OPERAND)
+        return 0;
+    const enum dtype type = problem->in_type[pool[node->arg[0]].index];
+    return reducer->cls == CLS_F64 && (type == DT_i8 || type == DT_u8);
 }
 
 int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer)

@@ -20,8 +20,11 @@ struct finish_plan {
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels);
 /* Whether the only output, of the fold's class, is the only fold's result, but for zeros and NaNs. */
 enum answers mf_finish_answers(const struct mf_plan *plan);
-/* The operand that a reducer's kernels read straight from memory: itself, or its squares to be added. */
+/* The operand that a reducer's kernels read straight from memory: itself, its squares to be added, or its bytes as
+ * doubles. */
 int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer);
+/* Whether the reducer is the logsumexp of a byte operand. */
+int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reducer *reducer);
 /* Whether the reducer adds the squares of an operand. */
 int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer);
 /* Where a summary's kernel puts what a reducer wants. */

@@ -16,6 +16,7 @@ struct habits {
     int eight;               /* least bytes of what widens of which they are eight, not four */
     int joined_eight;        /* whether they are where sums are joined with their neighbours' */
     int moments;             /* rows that moments are taken down */
+    int beside;              /* eight rows at once, of moments and bytes, into the second cache; 0: as ever */
     int columns;             /* rows that sums are taken down, four at once; less than 0: do not ask */
     int copy, copy_soon;     /* beside stores past the cache */
     int arg;                 /* rows that extremes are found down */

@@ -60,8 +60,8 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
 {
     const enum op op = plan->problem.program.map.node[reducer->arg[0]].op;
     const struct kernels *k = plan->device->kernels;
-    const int squares = is_squares(plan, reducer);
-    if ((op != OP_OPERAND && !squares) || reducer->kind == RED_USER || pass->nest->window_count)
+    const int squares = is_squares(plan, reducer), bytes = mf_reducer_is_lse_of_bytes(&plan->problem, reducer);
+    if ((op != OP_OPERAND && !squares && !bytes) || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
     const int operand = mf_reducer_operand(&plan->problem, reducer);
     enum dtype type = plan->problem.in_type[operand];

@@ -161,11 +161,12 @@ struct kernels {
     struct lse_kernels lse[2];                              /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];                   /* [0] argmin, [1] argmax */
     rows_fn *squares[DT_COUNT];                             /* sums of squares, of the same types */
-    states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16 */
+    states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16; lse, to CLS_F64,
+                                                             * from i8 and u8 too */
     moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */
-    lse_chain_fn *lse_chain_from[DT_COUNT];
-    arg_chain_fn *arg_chain_from[2][DT_COUNT]; /* [0] argmin, [1] argmax */
-    arg_rows_fn *arg_from[2][DT_COUNT];        /* straight from memory types, as fold_from; best in the class */
+    lse_chain_fn *lse_chain_from[DT_COUNT];                 /* the same, and from i8 and u8 */
+    arg_chain_fn *arg_chain_from[2][DT_COUNT];              /* [0] argmin, [1] argmax */
+    arg_rows_fn *arg_from[2][DT_COUNT]; /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). min and max of bool are those of its bytes: 0, or not,
      * as the finish part asks. */

@@ -25,10 +25,12 @@ int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *redu
     const struct node *node = &problem->program.map.node[reducer->arg[0]];
     if (nest->kept < 1)
         return 0;
+    const struct kernels *k = plan->device->kernels;
+    if (mf_reducer_is_lse_of_bytes(problem, reducer))
+        return k->lse_chain_from[problem->in_type[mf_reducer_operand(problem, reducer)]] != NULL;
     if (node->op != OP_OPERAND)
         return mf_outer_adds_squares(plan, reducer);
     enum dtype type = problem->in_type[node->index];
-    const struct kernels *k = plan->device->kernels;
     return mf_is_class_type(type) || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].chain) ||
            (reducer->kind == RED_MOMENTS && k->moments_chain_from[type]) ||
            (reducer->kind == RED_LSE && k->lse_chain_from[type]) ||
