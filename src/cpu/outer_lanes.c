@@ -399,17 +399,17 @@ static void join_bytes(struct columns *c, int64_t count)
 }
 
 /* Lanes i and i + half become lane i: the better one; of equals the first. */
-#define JOIN_ARGS(CLASS, TYPE)                                                                                        \
-    static void join_args_##CLASS(TYPE *best, int32_t *index, int64_t half, int is_max)                               \
-    {                                                                                                                 \
-        for (int64_t i = 0; i < half; i++) {                                                                          \
-            const TYPE a = best[i], b = best[half + i], same_a = a, same_b = b;                                       \
-            const int a_is_nan = a != same_a, b_is_nan = b != same_b, wins = is_max ? b > a : b < a;                  \
-            const int equal = a == b || (a_is_nan && b_is_nan), first = index[half + i] < index[i];                   \
-            const int takes = (!a_is_nan && (wins || b_is_nan)) || (equal && first);                                  \
-            best[i] = takes ? b : a;                                                                                  \
-            index[i] = takes ? index[half + i] : index[i];                                                            \
-        }                                                                                                             \
+#define JOIN_ARGS(CLASS, TYPE)                                                                       \
+    static void join_args_##CLASS(TYPE *best, int32_t *index, int64_t half, int is_max)              \
+    {                                                                                                \
+        for (int64_t i = 0; i < half; i++) {                                                         \
+            const TYPE a = best[i], b = best[half + i], same_a = a, same_b = b;                      \
+            const int a_is_nan = a != same_a, b_is_nan = b != same_b, wins = is_max ? b > a : b < a; \
+            const int equal = a == b || (a_is_nan && b_is_nan), first = index[half + i] < index[i];  \
+            const int takes = (!a_is_nan && (wins || b_is_nan)) || (equal && first);                 \
+            best[i] = takes ? b : a;                                                                 \
+            index[i] = takes ? index[half + i] : index[i];                                           \
+        }                                                                                            \
     }
 JOIN_ARGS(f32, float)
 JOIN_ARGS(f64, double)

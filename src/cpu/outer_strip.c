@@ -47,8 +47,8 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         int input = mf_reducer_operand(problem, reducer);
-        if (!mf_outer_reads_memory(plan, reducer) ||
-            (reducer->kind == RED_ARG && problem->program.reducer_count > 1) || (only_folds && reducer->kind != RED_FOLD))
+        if (!mf_outer_reads_memory(plan, reducer) || (reducer->kind == RED_ARG && problem->program.reducer_count > 1) ||
+            (only_folds && reducer->kind != RED_FOLD))
             return 0;
         if (nest->in[input][nest->kept - 1] != column || nest->in[input][last] != element)
             return 0;
