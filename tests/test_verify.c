@@ -1,5 +1,5 @@
-/* Problems against the reference, on one and on two threads: those of problems.txt, and random ones, each as a processor
- * of another kind would read its memory.
+/* Problems against the reference, on one and on two threads: those of problems.txt, and random ones, each as a
+ * processor of another kind would read its memory.
  * MODEFOLD_VERIFY_COUNT says how many random ones (2000), MODEFOLD_VERIFY_SEED which (1). */
 #include <stdlib.h>
 
