@@ -112,7 +112,7 @@ static int fields_of(const struct problem *problem, int r, struct field *field)
         snprintf(field[n].name, sizeof field[n].name, "r%d.p%d", r & 31, n & 7);
     }
     for (; reducer->kind != RED_USER && n < 2 && suffix[reducer->kind][n]; n++) {
-        field[n].type = n && reducer->kind == RED_ARG ? "int64_t" : type;
+        field[n].type = n && reducer->kind == RED_ARG ? "index_t" : type;
         snprintf(field[n].name, sizeof field[n].name, "r%d%s", r, suffix[reducer->kind][n]);
     }
     return n;
@@ -242,8 +242,8 @@ static void emit_chain_argument(const struct problem *problem, int r, struct gpu
     } else {
         mf_text_add(
             to,
-            "    if (present && (before == 0 || better_%s_%s(x.a%d, index_of(S, first + (int64_t)step * LANES), "
-            "s->r%d,\n            index_of(S, first + (int64_t)s->r%d_at * LANES)))) {\n",
+            "    if (present && (before == 0 || better_%s_%s(x.a%d, index_of(S, first + (int64_t)step * LANE_PITCH), "
+            "s->r%d,\n            index_of(S, first + (int64_t)s->r%d_at * LANE_PITCH)))) {\n",
             less ? "min" : "max", mf_class_name[reducer->cls], r, r, r);
     }
     mf_text_add(to, "        s->r%d = x.a%d;\n        s->r%d_at = step;\n    }\n", r, r, r);
@@ -285,13 +285,20 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
     }
 }
 
-/* 1 / (n + 1) and n / (n + 1) for n = 0 ... 31, the weights of a chain's elements: divisions are too slow. */
-static void emit_weights(const struct problem *problem, struct gpu_text *to)
+/* The classes in which moments are merged. */
+static void classes_of_moments(const struct problem *problem, int wanted[2])
 {
-    int wanted[2] = {0, 0};
+    wanted[0] = wanted[1] = 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_MOMENTS)
             wanted[problem->program.reducer[r].cls == CLS_F64] = 1;
+}
+
+/* 1 / (n + 1) and n / (n + 1) for n = 0 ... 31, the weights of a chain's elements: divisions are too slow. */
+static void emit_weights(const struct problem *problem, struct gpu_text *to)
+{
+    int wanted[2];
+    classes_of_moments(problem, wanted);
     for (int c = 0; c < 2; c++)
         for (int others = 0; wanted[c] && others < 2; others++) {
             mf_text_add(to, "CONSTANT %s weight_%d_%s[%d] = {", mf_class_type[c], others, mf_class_name[c], STEPS);
@@ -314,6 +321,28 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
             mf_text_add(to, "    w.one_%s = weight_0_%s[before];\n    w.others_%s = weight_1_%s[before];\n",
                         mf_class_name[c], mf_class_name[c], mf_class_name[c], mf_class_name[c]);
     mf_text_append(to, "    w.none = before;\n    return w;\n}\n\n");
+}
+
+/* The second phase of a lane of one element, and of one or two: the greatest one's term is E(0) = 1. (Of a maximum that
+ * is no number s does not matter.) */
+static void emit_second_of_few(const struct problem *problem, struct gpu_text *to)
+{
+    for (int two = 0; two < 2; two++) {
+        mf_text_add(to, "static inline void chain_%s(struct lane *s%s)\n{\n", two ? "two" : "only",
+                    two ? ", struct element x, struct element y, int present" : "");
+        for (int r = 0; r < problem->program.reducer_count; r++) {
+            const struct reducer *reducer = &problem->program.reducer[r];
+            const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
+            if (reducer->kind == RED_LSE && two)
+                mf_text_add(to,
+                            "    {\n        const %s d = x.a%d - y.a%d, e = mf_exp_below_%s(d < 0 ? d : -d);\n"
+                            "        s->r%d_s = 1 + (present ? e : 0);\n    }\n",
+                            type, r, r, cls, r);
+            else if (reducer->kind == RED_LSE)
+                mf_text_add(to, "    s->r%d_s = 1;\n", r);
+        }
+        mf_text_append(to, "}\n\n");
+    }
 }
 
 void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
@@ -340,6 +369,7 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
                         "        s->r%d_s = s->r%d_s + (present ? y : 0);\n    }\n",
                         mf_class_type[program->reducer[r].cls], mf_class_name[program->reducer[r].cls], r, r, r, r);
     mf_text_append(to, "}\n\n");
+    emit_second_of_few(problem, to);
 }
 
 /* A lane of `count` elements, of which `first` is the number of the first. */
@@ -357,7 +387,7 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
         int n = fields_of(problem, r, field);
         for (int i = 0; i < n; i++)
             if (i && problem->program.reducer[r].kind == RED_ARG)
-                mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANES) : -1;\n",
+                mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANE_PITCH) : -1;\n",
                             field[i].name, field[i].name);
             else if (mf_emit_is_narrow(problem, r))
                 mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
@@ -370,7 +400,30 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    return s;\n}\n\n");
 }
 
-static void emit_combine_step(const struct problem *problem, int r, struct gpu_text *to)
+static void emit_merged_moments(int r, enum cls cls, int weighted, struct gpu_text *to)
+{
+    const char *type = mf_class_type[cls], *name = mf_class_name[cls];
+    mf_text_add(to, "    {\n        const %s d = b.r%d_mean - a.r%d_mean;\n", type, r, r);
+    if (weighted) {
+        mf_text_add(to,
+                    "        c.r%d_mean = a.r%d_mean + d * w.step_%s;\n"
+                    "        c.r%d_m2 = a.r%d_m2 + b.r%d_m2 + d * d * w.both_%s;\n    }\n",
+                    r, r, name, r, r, r, name);
+        return;
+    }
+    mf_text_add(
+        to,
+        "        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
+        "        const int same = a.n == b.n && a.n <= 4096; /* exact, without dividing */\n"
+        "        const %s step = d * (same ? (%s)0.5 : MF_QUOTIENT_OF_COUNTS(nb, n));\n"
+        "        const %s weight = same ? na * (%s)0.5 : MF_QUOTIENT_OF_COUNTS(na * nb, n);\n"
+        "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
+        "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
+        "    }\n",
+        type, type, type, type, type, type, type, type, r, r, r, r, r, r, r, r, r);
+}
+
+static void emit_combine_step(const struct problem *problem, int r, int weighted, struct gpu_text *to)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
@@ -379,17 +432,7 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
         mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, mf_emit_fold_function(reducer->fold), cls, r, r);
         break;
     case RED_MOMENTS:
-        mf_text_add(
-            to,
-            "    {\n        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
-            "        const %s d = b.r%d_mean - a.r%d_mean;\n        const int same = a.n == b.n && a.n <= 4096; /* "
-            "exact, without dividing */\n"
-            "        const %s step = d * (same ? (%s)0.5 : MF_QUOTIENT_OF_COUNTS(nb, n));\n"
-            "        const %s weight = same ? na * (%s)0.5 : MF_QUOTIENT_OF_COUNTS(na * nb, n);\n"
-            "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
-            "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
-            "    }\n",
-            type, type, type, type, type, r, r, type, type, type, type, r, r, r, r, r, r, r, r, r);
+        emit_merged_moments(r, reducer->cls, weighted, to);
         break;
     case RED_LSE: /* the greater one's factor is E(0) = 1; of a maximum that is no number s does not matter */
         mf_text_add(to,
@@ -406,10 +449,44 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
         break;
     default:
         mf_text_add(to,
-                    "    {\n        const int first = b.r%d_at < 0 || (a.r%d_at >= 0 && "
+                    "    {\n        const int first = IS_MISSING(b.r%d_at) || (!IS_MISSING(a.r%d_at) && "
                     "better_%s_%s(a.r%d, a.r%d_at, b.r%d, b.r%d_at));\n"
                     "        c.r%d = first ? a.r%d : b.r%d;\n        c.r%d_at = first ? a.r%d_at : b.r%d_at;\n    }\n",
                     r, r, reducer->fold == FOLD_MIN ? "min" : "max", cls, r, r, r, r, r, r, r, r, r, r);
+    }
+}
+
+/* combine; and with its weights, of states that both have elements, for kernels that want it (MERGE_WEIGHTS). */
+static void emit_combine(const struct problem *problem, struct gpu_text *to)
+{
+    int wanted[2];
+    classes_of_moments(problem, wanted);
+    for (int weighted = 0; weighted < 2; weighted++) {
+        if (weighted) {
+            mf_text_append(to, "#if MERGE_WEIGHTS\nstruct ALIGNED(8) merge_weights {\n");
+            for (int c = 0; c < 2; c++)
+                if (wanted[c])
+                    mf_text_add(to, "    %s step_%s, both_%s;\n", mf_class_type[c], mf_class_name[c], mf_class_name[c]);
+            mf_text_append(to, "};\nstatic inline struct merge_weights merge_weights_of(int a, int b)\n{\n"
+                               "    struct merge_weights w;\n");
+            for (int c = 0; c < 2; c++)
+                if (wanted[c])
+                    mf_text_add(to,
+                                "    w.step_%s = MF_QUOTIENT_OF_COUNTS((%s)b, (%s)(a + b));\n"
+                                "    w.both_%s = MF_QUOTIENT_OF_COUNTS((%s)a * (%s)b, (%s)(a + b));\n",
+                                mf_class_name[c], mf_class_type[c], mf_class_type[c], mf_class_name[c],
+                                mf_class_type[c], mf_class_type[c], mf_class_type[c]);
+            mf_text_append(to, "    return w;\n}\n");
+        }
+        mf_text_add(to, "static inline struct state %s(struct state a, struct state b%s)\n{\n    struct state c;\n",
+                    weighted ? "combine_weighted" : "combine", weighted ? ", struct merge_weights w" : "");
+        for (int r = 0; r < problem->program.reducer_count; r++)
+            emit_combine_step(problem, r, weighted, to);
+        if (mf_emit_has_count(problem) || !problem->program.reducer_count)
+            mf_text_append(to, "    c.n = a.n + b.n;\n");
+        if (mf_emit_has_kind(problem, RED_USER))
+            mf_text_append(to, "    c.some = a.some | b.some;\n");
+        mf_text_append(to, weighted ? "    return c;\n}\n#endif\n" : "    return c;\n}\n\n");
     }
 }
 
@@ -428,9 +505,9 @@ static void emit_better(const struct problem *problem, struct gpu_text *to)
                 continue;
             const char *type = mf_class_type[c];
             mf_text_add(to,
-                        "static inline int better_%s_%s(%s x, int64_t at, %s y, int64_t in)\n{\n"
+                        "static inline int better_%s_%s(%s x, index_t at, %s y, index_t in)\n{\n"
                         "    const int nan_x = x != x, nan_y = y != y, tie = (nan_x && nan_y) || x == y;\n"
-                        "    return in < 0 || (tie ? at < in : nan_x || (!nan_y && x %c y));\n}\n\n",
+                        "    return IS_MISSING(in) || (tie ? at < in : nan_x || (!nan_y && x %c y));\n}\n\n",
                         f ? "max" : "min", mf_class_name[c], type, type, f ? '>' : '<');
         }
 }
@@ -450,15 +527,8 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
     emit_identity(problem, to);
     emit_better(problem, to);
     emit_lane(problem, to);
-    mf_text_append(to, "static inline struct state combine(struct state a, struct state b)\n{\n    struct state c;\n");
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        emit_combine_step(problem, r, to);
-    if (mf_emit_has_count(problem) || !problem->program.reducer_count)
-        mf_text_append(to, "    c.n = a.n + b.n;\n");
-    if (mf_emit_has_kind(problem, RED_USER))
-        mf_text_append(to, "    c.some = a.some | b.some;\n");
-    mf_text_append(to, "    return c;\n}\n\n"
-                       "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
+    emit_combine(problem, to);
+    mf_text_append(to, "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
                        "distance, int even)\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)
         if (!strcmp(field[i].name, "n")) /* even: all have as many elements */
