@@ -323,13 +323,13 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    w.none = before;\n    return w;\n}\n\n");
 }
 
-/* The second phase of a lane of one element, and of one or two: the greatest one's term is E(0) = 1. (Of a maximum that
- * is no number s does not matter.) */
+/* The second phase of a lane of one element, if it is there, and of one or two: the greatest one's term is E(0) = 1. (Of
+ * a maximum that is no number s does not matter.) */
 static void emit_second_of_few(const struct problem *problem, struct gpu_text *to)
 {
     for (int two = 0; two < 2; two++) {
-        mf_text_add(to, "static inline void chain_%s(struct lane *s%s)\n{\n", two ? "two" : "only",
-                    two ? ", struct element x, struct element y, int present" : "");
+        mf_text_add(to, "static inline void chain_%s(struct lane *s%s, int present)\n{\n", two ? "two" : "only",
+                    two ? ", struct element x, struct element y" : "");
         for (int r = 0; r < problem->program.reducer_count; r++) {
             const struct reducer *reducer = &problem->program.reducer[r];
             const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
@@ -339,7 +339,7 @@ static void emit_second_of_few(const struct problem *problem, struct gpu_text *t
                             "        s->r%d_s = 1 + (present ? e : 0);\n    }\n",
                             type, r, r, cls, r);
             else if (reducer->kind == RED_LSE)
-                mf_text_add(to, "    s->r%d_s = 1;\n", r);
+                mf_text_add(to, "    s->r%d_s = present ? 1 : 0;\n", r);
         }
         mf_text_append(to, "}\n\n");
     }

@@ -29,6 +29,7 @@ static mf_status make(struct mf_plan *plan)
     enum { BYTES = 64 }; /* that a thread copies at once, where rows are shorter */
     const struct problem *problem = &plan->problem;
     int row = (int)problem->reduced_total, item = mf_gpu_widest_item(problem), held = (int)mf_power_above(row);
+    const int any_order = !mf_emit_is_ordered(problem);
     int each = mf_clamp(mf_power_below(BYTES / (row * item)), 1, 8), part = 1;
     while (row % (2 * part) == 0 && 2 * part * item <= 8)
         part *= 2;
@@ -40,8 +41,8 @@ static mf_status make(struct mf_plan *plan)
     choice.blocks = (problem->kept_total + choice.threads * each - 1) / (choice.threads * each);
     mf_text_add(&choice.macros,
                 "#define ROW %d\n#define HELD %d\n#define EACH %d\n#define PART %d\n#define PART_BYTES %d\n"
-                "#define ANY_ORDER (!ORDERED && !HAS_INDEX)\n",
-                row, held, each, part, part * item);
+                "#define ANY_ORDER %d\n#define SHORT_INDICES 1\n#define LANE_PITCH %d\n",
+                row, held, each, part, part * item, any_order, any_order ? 1 : LANES);
     snprintf(choice.text, sizeof choice.text, "%d rows a thread, from shared memory", each);
     return mf_gpu_make(plan, &choice);
 }

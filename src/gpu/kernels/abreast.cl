@@ -4,62 +4,8 @@
  * over the other half, so that 8 rows of 128 lanes take 33 merges a thread, where the tree has 32.
  *
  * LANE_PITCH: where the order of elements is the contract's a thread has four lanes, t, t + 32 ...; else one, of all its
- * elements. FULL: slots that are full in every row of as many slots.
- *
- * Moments are merged by weights that are the same for all rows: of n elements the first n % (2 d) of the 2 d states at
- * the level that joins l and l + d have one more than the others. So in the first n % d merges of that level both sides
- * have equal counts, or the left one has one more, and in the others it is the other way round. */
-enum { OWN_LANES = LANE_PITCH / WARP, CHAIN = (SLOTS + OWN_LANES - 1) / OWN_LANES, LEVELS = 7 };
-
-#if MERGE_WEIGHTS
-#define MERGE(left, right, w) combine_weighted(left, right, w)
-#define WEIGHTS_MEMORY SHARED struct merge_weights weights_[2 * LEVELS];
-typedef SHARED_POINTER struct merge_weights *weights_type;
-
-/* Both kinds of every level: 2 i and 2 i + 1 are of the one that joins l and l + 2^i. */
-static inline void make_weights(weights_type weights_, int n)
-{
-    if (THREAD < LEVELS) {
-        const int reach = 1 << THREAD, least = n / (2 * reach), more = n % (2 * reach) >= reach;
-        weights_[2 * THREAD] = merge_weights_of(least + 1, least + more);
-        weights_[2 * THREAD + 1] = merge_weights_of(least + more, least);
-    }
-    BARRIER();
-}
-
-/* Of the merge of `lane` and the one 2^level behind it. */
-static inline struct merge_weights level_weights(weights_type weights_, int level, int lane, int n)
-{
-    return weights_[2 * level + (lane < (n & ((1 << level) - 1)) ? 0 : 1)];
-}
-#else
-#define MERGE(left, right, w) combine(left, right)
-#define WEIGHTS_MEMORY const int weights_ = 0;
-typedef int weights_type;
-struct merge_weights {
-    int none;
-};
-
-static inline void make_weights(weights_type weights_, int n)
-{
-}
-
-static inline struct merge_weights level_weights(weights_type weights_, int level, int lane, int n)
-{
-    const struct merge_weights w = {0};
-    return w;
-}
-#endif
-
-static inline struct raw no_raw(void)
-{
-    struct raw r;
-#define X(s) r.x##s = 0;
-    FOR_MAP_INPUTS(X)
-#undef X
-    r.none = 0;
-    return r;
-}
+ * elements. FULL: slots that are full in every row of as many slots. */
+enum { OWN_LANES = LANE_PITCH / WARP, CHAIN = (SLOTS + OWN_LANES - 1) / OWN_LANES };
 
 /* From a row to the next one, where these are one loop. */
 static inline struct place next_row(shape_ptr S, struct place p)
@@ -74,7 +20,7 @@ static inline struct place next_row(shape_ptr S, struct place p)
 static inline void second_phase(const struct raw r[SLOTS], int j, int t, int n, struct lane *l)
 {
     if (j + OWN_LANES >= SLOTS) {
-        chain_only(l);
+        chain_only(l, j < FULL || j * WARP + t < n);
     } else if (j + 2 * OWN_LANES >= SLOTS) {
         const int i = j + OWN_LANES;
         chain_two(l, map_element(r[j]), map_element(r[i]), i < FULL || i * WARP + t < n);
@@ -86,7 +32,7 @@ static inline void second_phase(const struct raw r[SLOTS], int j, int t, int n, 
 }
 
 /* A thread's lanes of a row, from its elements. */
-static inline void lanes_of_row(shape_ptr S, const struct raw r[SLOTS], int t, int n, struct state s[OWN_LANES])
+static inline void lanes_of_row(shape_ptr S, const struct raw r[SLOTS], int t, int n, struct state s[4])
 {
     UNROLL
     for (int j = 0; j < OWN_LANES; j++) {
@@ -103,20 +49,6 @@ static inline void lanes_of_row(shape_ptr S, const struct raw r[SLOTS], int t, i
     }
 }
 
-/* The upper levels, of lanes of one thread; the result is s[0]. */
-static inline void own_lanes(weights_type weights_, int t, int n, struct state s[OWN_LANES])
-{
-    UNROLL
-    for (int reach = OWN_LANES / 2; reach; reach /= 2)
-        UNROLL
-        for (int j = 0; j < OWN_LANES / 2; j++)
-            if (j < reach && j + reach < SLOTS) {
-                const struct state c =
-                    MERGE(s[j], s[j + reach], level_weights(weights_, reach + 4, j * WARP + t, n)); /* 6 and 5 */
-                s[j] = choose(j + reach < FULL || (j + reach) * WARP + t < n, c, s[j]);
-            }
-}
-
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
@@ -128,7 +60,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t past = (BLOCK * (THREADS / WARP) + THREAD / WARP) * ROWS, last = S->kept_total - ROWS;
     const int64_t first = past < last ? past : last;
     struct raw r[ROWS][SLOTS];
-    struct state s[ROWS][OWN_LANES];
+    struct state s[ROWS][4];
     struct place start = element_place(S, kept_place(S, first), t);
     UNROLL
     for (int m = 0; m < ROWS; m++) {
@@ -145,16 +77,17 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     }
     LOADED();
     make_weights(weights_, n);
+    if (MERGE_WEIGHTS)
+        BARRIER();
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         lanes_of_row(S, r[m], t, n, s[m]);
-        own_lanes(weights_, t, n, s[m]);
+        own_levels(weights_, t, n, OWN_LANES, FULL, SLOTS, s[m]);
     }
     int rows = ROWS, mine = 0;
     UNROLL
     for (int level = 4; level >= 0; level--) {
         const int distance = 1 << level, upper = (t & distance) != 0;
-        const struct merge_weights w = level_weights(weights_, level, t & (distance - 1), n);
         const int halves = rows > 1;
         rows = halves ? rows / 2 : 1;
         mine += halves && upper ? rows : 0;
@@ -167,8 +100,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                     give = choose(upper, s[m][0], s[m + rows][0]);
                 }
                 give = exchange_state(exchange_, give, distance, 1);
-                s[m][0] = COMMUTES ? combine(keep, give)
-                                   : MERGE(choose(upper, give, keep), choose(upper, keep, give), w);
+                s[m][0] = across_level(weights_, keep, give, level, n, 1);
             }
     }
 #if HAS_COUNT

@@ -62,7 +62,7 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
                 struct element x = map_element(one_of_vector(r[m][f], j % VECTOR));
                 chain(S, &l, x, k, e, weights_of(k), present);
                 if (TWO_PHASES) /* one step then */
-                    chain_second(&l, x, present);
+                    chain_only(&l, present);
             }
             s[m][j] = lane_state(S, l, e, EXACT ? STEPS : e < count);
         }

@@ -86,18 +86,18 @@ static inline void fold_part(shape_ptr S, SHARED_POINTER const struct raws *span
 #undef X
         struct element x = map_element(r);
         if (ANY_ORDER) {
-            chain(S, all, x, 0, e + j, weights_of(0), 1);
+            chain(S, all, x, e + j, 0, weights_of(0), 1);
             continue;
         }
         chain(S, &l, x, 0, e + j, weights_of(0), 1);
         if (TWO_PHASES)
-            chain_second(&l, x, 1);
+            chain_only(&l, 1);
         s[j] = lane_state(S, l, e + j, 1);
     }
 }
 
 /* A row: the tree over its parts depth first, which are met by the bits of their numbers reversed; then the tree inside a
- * part. Where any order does, one lane has all elements. */
+ * part. Where any order does, one lane has all elements, as they lie. */
 static inline struct state fold_row(shape_ptr S, SHARED_POINTER const struct raws *span, int row)
 {
     struct state s[PART], pending[LEVELS + 1][PART];
@@ -109,6 +109,8 @@ static inline struct state fold_row(shape_ptr S, SHARED_POINTER const struct raw
         UNROLL
         for (int b = 0; b < LEVELS; b++)
             part += (i >> b & 1) << (LEVELS - 1 - b);
+        if (ANY_ORDER)
+            part = i;
         there = part * PART < ROW;
         if (there)
             fold_part(S, span, row, part * PART, s, &all);

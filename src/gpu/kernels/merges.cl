@@ -1,0 +1,84 @@
+/* The halving tree over the lanes of rows (or tiles) that warps read element by element: thread t of a warp has lanes t,
+ * t + 32, t + 64 and t + 96, or all of them as one.
+ *
+ * Moments are merged by weights that are the same for all rows: of n elements the first n % (2 d) of the 2 d states at
+ * the level that joins l and l + d have one more than the others. So in the first n % d merges of that level both sides
+ * have equal counts, or the left one has one more, and in the others it is the other way round. */
+enum { LEVELS = 7, SETS = WEIGHT_SETS * 2 * LEVELS };
+
+#if MERGE_WEIGHTS
+#define MERGE(left, right, w) combine_weighted(left, right, w)
+#define WEIGHTS_MEMORY SHARED struct merge_weights weights_[SETS];
+typedef SHARED_POINTER struct merge_weights *weights_type;
+
+/* Both kinds of every level, of n elements: 2 i and 2 i + 1 are of the one that joins l and l + 2^i. All threads of a
+ * block are to meet before they are used. */
+static inline void make_weights(weights_type weights_, int n)
+{
+    if (THREAD < LEVELS) {
+        const int reach = 1 << THREAD, least = n / (2 * reach), more = n % (2 * reach) >= reach;
+        weights_[2 * THREAD] = merge_weights_of(least + 1, least + more);
+        weights_[2 * THREAD + 1] = merge_weights_of(least + more, least);
+    }
+}
+
+/* Of the merge of `lane` and the one 2^level behind it. */
+static inline struct merge_weights level_weights(weights_type weights_, int level, int lane, int n)
+{
+    return weights_[2 * level + (lane < (n & ((1 << level) - 1)) ? 0 : 1)];
+}
+#else
+#define MERGE(left, right, w) combine(left, right)
+#define WEIGHTS_MEMORY const int weights_ = 0;
+typedef int weights_type;
+struct merge_weights {
+    int none;
+};
+
+static inline void make_weights(weights_type weights_, int n)
+{
+}
+
+static inline struct merge_weights level_weights(weights_type weights_, int level, int lane, int n)
+{
+    const struct merge_weights w = {0};
+    return w;
+}
+#endif
+
+static inline struct raw no_raw(void)
+{
+    struct raw r;
+#define X(s) r.x##s = 0;
+    FOR_MAP_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
+/* The upper levels, of `lanes` lanes of one thread (4, or all as 1); the result is s[0]. Of n elements that are here at
+ * least `full` whole warps of lanes, at most `slots`. */
+static inline void own_levels(weights_type weights_, int t, int n, const int lanes, const int full, const int slots,
+                              struct state s[4])
+{
+    UNROLL
+    for (int reach = 2; reach; reach /= 2)
+        UNROLL
+        for (int j = 0; j < 2; j++)
+            if (lanes > reach && j < reach && j + reach < slots) {
+                const struct state c = MERGE(s[j], s[j + reach], level_weights(weights_, reach + 4, j * WARP + t, n));
+                s[j] = choose(j + reach < full || (j + reach) * WARP + t < n, c, s[j]);
+            }
+}
+
+/* The merge of this thread's state and the one of the thread whose number differs in a bit; all: both are there, of any
+ * n elements. */
+static inline struct state across_level(weights_type weights_, struct state mine, struct state other, int level, int n,
+                                        const int all)
+{
+    const int t = THREAD % WARP, distance = 1 << level, lane = t & (distance - 1), upper = (t & distance) != 0;
+    const struct state left = choose(upper, other, mine);
+    const struct state c = COMMUTES ? combine(mine, other)
+                                    : MERGE(left, choose(upper, mine, other), level_weights(weights_, level, lane, n));
+    return all ? c : choose(lane + distance < n, c, left);
+}
