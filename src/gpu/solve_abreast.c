@@ -17,8 +17,10 @@ enum {
 static int one_value_pays(const struct problem *problem)
 {
     enum { SOME = 10 * GPU_WARP, FEW = 5 * GPU_WARP, FEWEST = 100 };
-    const int item = mf_gpu_widest_item(problem);
+    const int item = mf_gpu_widest_item(problem), vector = mf_gpu_row_vector(problem);
     const int64_t n = problem->reduced_total;
+    if (vector > 1 && (item > 1 || mf_emit_bytes_operand(problem) >= 0))
+        return 0;
     if (mf_emit_bytes_operand(problem) >= 0)
         return n > FEWEST && n <= FEW;
     return (item == 2 && n <= SOME) || (item == 1 && n <= MOST_AT_ONCE);
@@ -29,6 +31,10 @@ static int long_row_pays(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem);
+    if (getenv("MF_TEST_TILES") && problem->reduced_total > TILE)
+        return 0;
+    if (mf_gpu_row_vector(problem) > 1 && !getenv("MF_TEST_VECTOR"))
+        return 0;
     if (problem->reduced_total > TILE &&
         problem->kept_total < WARPS * (int64_t)MF_GPU_LIMITS(plan->device->gpu)->multiprocessors / 2)
         return 0;
@@ -44,13 +50,12 @@ static int applicable(const struct mf_plan *plan)
     const int operand = mf_gpu_only_operand(problem);
     const int64_t n = problem->reduced_total;
     if (!mf_gpu_any_order(plan) || operand < 0 || nest->window_count || nest->reduced != 1 || n < LEAST ||
-        n > MOST_TILES * TILE || n % LANES == 0 || nest->in[operand][nest->kept] != 1 ||
+        n > MOST_TILES * TILE || nest->in[operand][nest->kept] != 1 ||
         mf_emit_has_kind(problem, RED_USER) || problem->kept_total == 0)
         return 0;
-    if (mf_gpu_row_vector(problem) > 1 && (!mf_emit_has_kind(problem, RED_MOMENTS) || n > MOST_AT_ONCE) &&
-        !getenv("MF_TEST_VECTOR"))
-        return 0;
-    return n > MOST_AT_ONCE ? long_row_pays(plan) : mf_emit_state_words(problem) > 1 || one_value_pays(problem);
+    if (n > MOST_AT_ONCE)
+        return long_row_pays(plan);
+    return n % LANES || mf_gpu_two_phases(problem) ? mf_emit_state_words(problem) > 1 || one_value_pays(problem) : 0;
 }
 
 static mf_status make_choice(struct mf_plan *plan, struct gpu_choice *choice, int rows)
@@ -75,7 +80,8 @@ static mf_status make_long(struct mf_plan *plan)
     const int rough = tiles > 1 ? above / 2 : above / 8; /* every number of steps would be a kernel of its own */
     const int chain = rough > 1 ? (steps + rough - 1) / rough * rough : steps;
     struct gpu_choice choice = {.kernel = mf_text_lengthwise_cl, .threads = 128};
-    mf_text_add(&choice.macros, "#define TILES %d\n#define CHAIN %d\n#define FULL %d\n#define WEIGHT_SETS %d\n", tiles,
+    mf_text_append(&choice.functions, mf_text_tile_lanes_cl);
+    mf_text_add(&choice.macros, "#define NO_SHIFT %d\n#define TILES %d\n#define CHAIN %d\n#define FULL %d\n#define WEIGHT_SETS %d\n", getenv("MF_TEST_NOSHIFT") != 0, tiles,
                 chain, chain - (rough > 1 ? rough : 1), tiles > 1 ? 2 : 1);
     snprintf(choice.text, sizeof choice.text, "a row a warp, lanes of %d elements", tiles > 1 ? TILE / LANES : chain);
     return make_choice(plan, &choice, 1);
@@ -97,7 +103,7 @@ static mf_status make(struct mf_plan *plan)
     struct gpu_choice choice = {.kernel = mf_text_abreast_cl, .threads = 128};
     mf_text_add(&choice.macros,
                 "#define ROWS %d\n#define SLOTS %d\n#define FULL %d\n#define LANE_PITCH %d\n#define WEIGHT_SETS 1\n", rows,
-                slots, slots - rough, mf_emit_is_ordered(problem) ? LANES : GPU_WARP);
+                slots, slots - (n % GPU_WARP || rough > 1 ? rough : 0), mf_emit_is_ordered(problem) ? LANES : GPU_WARP);
     snprintf(choice.text, sizeof choice.text, "%d rows a warp, %d elements a thread of each", rows, slots);
     return make_choice(plan, &choice, rows);
 }

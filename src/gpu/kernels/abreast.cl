@@ -82,7 +82,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         lanes_of_row(S, r[m], t, n, s[m]);
-        own_levels(weights_, t, n, OWN_LANES, FULL, SLOTS, s[m]);
+        own_levels(weights_, t, n, 0, OWN_LANES, FULL, SLOTS, s[m]);
     }
     int rows = ROWS, mine = 0;
     UNROLL
@@ -100,7 +100,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                     give = choose(upper, s[m][0], s[m + rows][0]);
                 }
                 give = exchange_state(exchange_, give, distance, 1);
-                s[m][0] = across_level(weights_, keep, give, level, n, 1);
+                s[m][0] = across_level(weights_, keep, give, level, t, n, 1);
             }
     }
 #if HAS_COUNT

@@ -56,27 +56,39 @@ static inline struct raw no_raw(void)
     return r;
 }
 
-/* The upper levels, of `lanes` lanes of one thread (4, or all as 1); the result is s[0]. Of n elements that are here at
- * least `full` whole warps of lanes, at most `slots`. */
-static inline void own_levels(weights_type weights_, int t, int n, const int lanes, const int full, const int slots,
-                              struct state s[4])
+/* The lane of a thread's slot j, where the warp's accesses begin `shift` elements before the row does. The tree's pairs are
+ * a power of two apart on the circle of lanes too, but left and right may change places. */
+static inline int slot_lane(int t, int j, int shift)
+{
+    return (j * WARP + t - shift) & (LANES - 1);
+}
+
+/* The upper levels, of `lanes` lanes of one thread (4, or all as 1); the result is s[0]. Of n elements that are here
+ * `slots` slots have one at most, and `full` of them at least. */
+static inline void own_levels(weights_type weights_, int t, int n, int shift, const int lanes, const int full,
+                              const int slots, struct state s[4])
 {
     UNROLL
     for (int reach = 2; reach; reach /= 2)
         UNROLL
         for (int j = 0; j < 2; j++)
             if (lanes > reach && j < reach && j + reach < slots) {
-                const struct state c = MERGE(s[j], s[j + reach], level_weights(weights_, reach + 4, j * WARP + t, n));
-                s[j] = choose(j + reach < full || (j + reach) * WARP + t < n, c, s[j]);
+                const int lane = slot_lane(t, j, shift) & (2 * reach * WARP - 1), low = lane & (reach * WARP - 1);
+                const int swapped = j == 0 && (uint32_t)t < (uint32_t)shift;
+                const struct state left = choose(swapped, s[j + reach], s[j]);
+                const struct state c = COMMUTES ? combine(s[j], s[j + reach])
+                                                : MERGE(left, choose(swapped, s[j], s[j + reach]),
+                                                        level_weights(weights_, reach + 4, low, n)); /* 6 and 5 */
+                s[j] = choose(j + reach < full || low + reach * WARP < n, c, left);
             }
 }
 
-/* The merge of this thread's state and the one of the thread whose number differs in a bit; all: both are there, of any
- * n elements. */
-static inline struct state across_level(weights_type weights_, struct state mine, struct state other, int level, int n,
-                                        const int all)
+/* The merge of this thread's state and the one of the thread whose number differs in a bit: of lanes t and t + 2^level, or
+ * the other way round; all: both are there, of any n elements. */
+static inline struct state across_level(weights_type weights_, struct state mine, struct state other, int level, int t,
+                                        int n, const int all)
 {
-    const int t = THREAD % WARP, distance = 1 << level, lane = t & (distance - 1), upper = (t & distance) != 0;
+    const int distance = 1 << level, lane = t & (distance - 1), upper = (t & distance) != 0;
     const struct state left = choose(upper, other, mine);
     const struct state c = COMMUTES ? combine(mine, other)
                                     : MERGE(left, choose(upper, mine, other), level_weights(weights_, level, lane, n));

@@ -47,6 +47,26 @@ static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
     return team_tree(exchange_, s, 0);
 }
 
+#if ALONG
+/* A tile of a warp, of the row that begins at `start`. weights_: of the last tile, then of full ones. */
+static inline struct state warp_tile(EXCHANGE_TYPE exchange_, weights_type weights_, struct tensors T, shape_ptr S,
+                                     struct place start, int64_t first, int n)
+{
+    const int shift = row_shift(T, start);
+    struct state s[4];
+    if (n == TILE)
+        tile_lanes(T, S, start, first, n, shift, STEPS_OF_TILE, STEPS_OF_TILE, s);
+    else
+        tile_lanes(T, S, start, first, n, shift, STEPS_OF_TILE, 0, s);
+    return tile_levels(exchange_, weights_ + (MERGE_WEIGHTS && n == TILE ? 2 * LEVELS : 0), n, shift, 0, s);
+}
+#define FOLD_TILE(first, n, whole) warp_tile(exchange_, weights_, T, S, start, first, n)
+#else
+#define WEIGHTS_MEMORY
+#define FOLD_TILE(first, n, whole) \
+    (team_lanes(kept_, T, S, start, first, n, b.vectors != 0, s), tile_tree(exchange_, s, whole))
+#endif
+
 #if OUTPUTS_BESIDE > 1
 /* The halving tree over an output's few tiles, in shared memory, by one thread. */
 static inline struct state few_tiles(SHARED_POINTER const struct state *states, int count)
@@ -127,6 +147,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     EXCHANGE_MEMORY
     KEPT_MEMORY
+    WEIGHTS_MEMORY
     SHARED int flag;
     SHARED struct state shared[LANES];
     shape_ptr S = SHAPE;
@@ -137,12 +158,17 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int mine = (int)((left_of_group < TILE ? left_of_group : TILE - part % LANES) + LANES - 1) / LANES;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
+#if ALONG && MERGE_WEIGHTS
+    make_weights(weights_, (int)(S->reduced_total - (tiles - 1) * TILE));
+    make_weights(weights_ + 2 * LEVELS, TILE);
+    BARRIER();
+#endif
     for (int k = 0; k < mine; k += TEAMS) {
         const int64_t at = (first + (int64_t)(k + team) * LANES) * TILE, left = S->reduced_total - at;
         const int n = k + team >= mine ? 0 : left < TILE ? (int)left : TILE;
         struct state s[OWN];
-        team_lanes(kept_, T, S, start, at, n, b.vectors != 0, s);
-        const struct state a = tile_tree(exchange_, s, k + TEAMS <= mine && first + (int64_t)(k + TEAMS - 1) * LANES < tiles - 1);
+        const struct state a =
+            FOLD_TILE(at, n, k + TEAMS <= mine && first + (int64_t)(k + TEAMS - 1) * LANES < tiles - 1);
         if (t == 0 && k + team < mine)
             shared[k + team] = a;
     }
@@ -165,6 +191,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     EXCHANGE_MEMORY
     KEPT_MEMORY
+    WEIGHTS_MEMORY
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -174,13 +201,17 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
     SHARED struct state shared[FEW ? FEW : FOLD_THREADS];
+#if ALONG && MERGE_WEIGHTS
+    make_weights(weights_, (int)(S->reduced_total - (tiles - 1) * TILE));
+    make_weights(weights_ + 2 * LEVELS, TILE);
+    BARRIER();
+#endif
     for (int64_t tile = first; tile < end; tile += TEAMS) {
         const int64_t mine = tile + team, left = S->reduced_total - mine * TILE;
         const int n = mine >= end ? 0 : left < TILE ? (int)left : TILE;
         struct state s[OWN];
-        team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, s);
         const struct state a =
-            tile_tree(exchange_, s, tile + TEAMS <= end && (tile + TEAMS) * TILE <= S->reduced_total);
+            FOLD_TILE(mine * TILE, n, tile + TEAMS <= end && (tile + TEAMS) * TILE <= S->reduced_total);
         if (t == 0 && mine < end) {
 #if FEW
             shared[mine] = a;
