@@ -411,16 +411,15 @@ static void emit_merged_moments(int r, enum cls cls, int weighted, struct gpu_te
                     r, r, name, r, r, r, name);
         return;
     }
-    mf_text_add(
-        to,
-        "        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
-        "        const int same = a.n == b.n && a.n <= 4096; /* exact, without dividing */\n"
-        "        const %s step = d * (same ? (%s)0.5 : MF_QUOTIENT_OF_COUNTS(nb, n));\n"
-        "        const %s weight = same ? na * (%s)0.5 : MF_QUOTIENT_OF_COUNTS(na * nb, n);\n"
-        "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
-        "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
-        "    }\n",
-        type, type, type, type, type, type, type, type, r, r, r, r, r, r, r, r, r);
+    mf_text_add(to,
+                "        const %s na = (%s)a.n, nb = (%s)b.n, n = (%s)(a.n + b.n);\n"
+                "        const int same = a.n == b.n && a.n <= 4096; /* exact, without dividing */\n"
+                "        const %s step = d * (same ? (%s)0.5 : MF_QUOTIENT_OF_COUNTS(nb, n));\n"
+                "        const %s weight = same ? na * (%s)0.5 : MF_QUOTIENT_OF_COUNTS(na * nb, n);\n"
+                "        c.r%d_mean = !a.n ? b.r%d_mean : !b.n ? a.r%d_mean : a.r%d_mean + step;\n"
+                "        c.r%d_m2 = !a.n ? b.r%d_m2 : !b.n ? a.r%d_m2 : a.r%d_m2 + b.r%d_m2 + d * d * weight;\n"
+                "    }\n",
+                type, type, type, type, type, type, type, type, r, r, r, r, r, r, r, r, r);
 }
 
 static void emit_combine_step(const struct problem *problem, int r, int weighted, struct gpu_text *to)
@@ -456,38 +455,41 @@ static void emit_combine_step(const struct problem *problem, int r, int weighted
     }
 }
 
-/* combine; and with its weights, of states that both have elements, for kernels that want it (MERGE_WEIGHTS). */
-static void emit_combine(const struct problem *problem, struct gpu_text *to)
+static void emit_combine(const struct problem *problem, int weighted, struct gpu_text *to)
+{
+    mf_text_add(to, "static inline struct state %s(struct state a, struct state b%s)\n{\n    struct state c;\n",
+                weighted ? "combine_weighted" : "combine", weighted ? ", struct merge_weights w" : "");
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        emit_combine_step(problem, r, weighted, to);
+    if (mf_emit_has_count(problem) || !problem->program.reducer_count)
+        mf_text_append(to, "    c.n = a.n + b.n;\n");
+    if (mf_emit_has_kind(problem, RED_USER))
+        mf_text_append(to, "    c.some = a.some | b.some;\n");
+    mf_text_append(to, "    return c;\n}\n\n");
+}
+
+/* What moments of a and b elements are merged by, and combine with it, where both states have some. */
+static void emit_merge_weights(const struct problem *problem, struct gpu_text *to)
 {
     int wanted[2];
     classes_of_moments(problem, wanted);
-    for (int weighted = 0; weighted < 2; weighted++) {
-        if (weighted) {
-            mf_text_append(to, "#if MERGE_WEIGHTS\nstruct ALIGNED(8) merge_weights {\n");
-            for (int c = 0; c < 2; c++)
-                if (wanted[c])
-                    mf_text_add(to, "    %s step_%s, both_%s;\n", mf_class_type[c], mf_class_name[c], mf_class_name[c]);
-            mf_text_append(to, "};\nstatic inline struct merge_weights merge_weights_of(int a, int b)\n{\n"
-                               "    struct merge_weights w;\n");
-            for (int c = 0; c < 2; c++)
-                if (wanted[c])
-                    mf_text_add(to,
-                                "    w.step_%s = MF_QUOTIENT_OF_COUNTS((%s)b, (%s)(a + b));\n"
-                                "    w.both_%s = MF_QUOTIENT_OF_COUNTS((%s)a * (%s)b, (%s)(a + b));\n",
-                                mf_class_name[c], mf_class_type[c], mf_class_type[c], mf_class_name[c],
-                                mf_class_type[c], mf_class_type[c], mf_class_type[c]);
-            mf_text_append(to, "    return w;\n}\n");
-        }
-        mf_text_add(to, "static inline struct state %s(struct state a, struct state b%s)\n{\n    struct state c;\n",
-                    weighted ? "combine_weighted" : "combine", weighted ? ", struct merge_weights w" : "");
-        for (int r = 0; r < problem->program.reducer_count; r++)
-            emit_combine_step(problem, r, weighted, to);
-        if (mf_emit_has_count(problem) || !problem->program.reducer_count)
-            mf_text_append(to, "    c.n = a.n + b.n;\n");
-        if (mf_emit_has_kind(problem, RED_USER))
-            mf_text_append(to, "    c.some = a.some | b.some;\n");
-        mf_text_append(to, weighted ? "    return c;\n}\n#endif\n" : "    return c;\n}\n\n");
+    mf_text_append(to, "#if MERGE_WEIGHTS\nstruct ALIGNED(8) merge_weights {\n");
+    for (int c = 0; c < 2; c++)
+        if (wanted[c])
+            mf_text_add(to, "    %s step_%s, both_%s;\n", mf_class_type[c], mf_class_name[c], mf_class_name[c]);
+    mf_text_append(to, "};\n\nstatic inline struct merge_weights merge_weights_of(int a, int b)\n{\n"
+                       "    struct merge_weights w;\n");
+    for (int c = 0; c < 2; c++) {
+        const char *type = mf_class_type[c], *name = mf_class_name[c];
+        if (wanted[c])
+            mf_text_add(to,
+                        "    w.step_%s = MF_QUOTIENT_OF_COUNTS((%s)b, (%s)(a + b));\n"
+                        "    w.both_%s = MF_QUOTIENT_OF_COUNTS((%s)a * (%s)b, (%s)(a + b));\n",
+                        name, type, type, name, type, type, type);
     }
+    mf_text_append(to, "    return w;\n}\n\n");
+    emit_combine(problem, 1, to);
+    mf_text_append(to, "#endif\n");
 }
 
 /* Whether (x, at) is better than (y, in): NaN before numbers, then the value, then the smaller index. in < 0: nothing
@@ -527,7 +529,9 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
     emit_identity(problem, to);
     emit_better(problem, to);
     emit_lane(problem, to);
-    emit_combine(problem, to);
+    emit_combine(problem, 0, to);
+    if (mf_emit_has_kind(problem, RED_MOMENTS))
+        emit_merge_weights(problem, to);
     mf_text_append(to, "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
                        "distance, int even)\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)

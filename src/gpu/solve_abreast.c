@@ -8,54 +8,58 @@
 
 enum {
     MOST_AT_ONCE = 1024, /* elements of a row that a warp reads at once */
-    MOST_TILES = 4,      /* of a row that a warp takes */
     WARPS = 32           /* of a multiprocessor */
 };
 
-/* Where one fold of one value is read faster element by element: short types, whose shifted vectors (kernels/fold.cl)
- * have much around them in short rows. (Measured on an H100.) */
+/* Where one fold of one value is read faster element by element: of short types, whose shifted vectors (kernels/fold.cl)
+ * have much around them in short rows, and of which bytes come in vectors of 16. */
 static int one_value_pays(const struct problem *problem)
 {
-    enum { SOME = 10 * GPU_WARP, FEW = 5 * GPU_WARP, FEWEST = 100 };
-    const int item = mf_gpu_widest_item(problem), vector = mf_gpu_row_vector(problem);
+    enum { FEW = 5 * GPU_WARP, SOME = 10 * GPU_WARP, FEWEST_BYTES = 100 };
+    const int item = mf_gpu_widest_item(problem), aligned = mf_gpu_row_vector(problem) > 1;
     const int64_t n = problem->reduced_total;
-    if (vector > 1 && (item > 1 || mf_emit_bytes_operand(problem) >= 0))
-        return 0;
-    if (mf_emit_bytes_operand(problem) >= 0)
-        return n > FEWEST && n <= FEW;
-    return (item == 2 && n <= SOME) || (item == 1 && n <= MOST_AT_ONCE);
+    if (item == 1 && n > FEWEST_BYTES)
+        return mf_emit_bytes_operand(problem) < 0 || (!aligned && n <= FEW);
+    return item == 2 && !aligned && n <= SOME;
 }
 
-/* Where a warp takes a long row: elements that are needed twice, and states of several values of short types. */
+/* Rows that a warp reads at once. Whole lanes are vectors too, which are faster but for elements that are needed twice. */
+static int short_row_pays(const struct problem *problem)
+{
+    const int64_t n = problem->reduced_total;
+    if (n % LANES == 0 && !getenv("MF_TEST_WHOLE"))
+        return mf_gpu_two_phases(problem) && (mf_gpu_widest_item(problem) > 2 || n < MOST_AT_ONCE);
+    if (getenv("MF_TEST_STAGED") && n < 128 && mf_gpu_widest_item(problem) <= 2)
+        return 0;
+    return mf_emit_state_words(problem) > 1 || one_value_pays(problem);
+}
+
+/* Longer ones: elements that are needed twice, and states of several values. */
 static int long_row_pays(const struct mf_plan *plan)
 {
+    enum { MOST_TILES = 4, TWO_TILES = 2 * TILE };
     const struct problem *problem = &plan->problem;
-    const int item = mf_gpu_widest_item(problem);
-    if (getenv("MF_TEST_TILES") && problem->reduced_total > TILE)
+    const int item = mf_gpu_widest_item(problem), aligned = mf_gpu_row_vector(problem) > 1;
+    const int64_t n = problem->reduced_total, multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+    if (item > 4 || n > MOST_TILES * TILE || (n > TILE && problem->kept_total < WARPS / 2 * multiprocessors))
         return 0;
-    if (mf_gpu_row_vector(problem) > 1 && !getenv("MF_TEST_VECTOR"))
-        return 0;
-    if (problem->reduced_total > TILE &&
-        problem->kept_total < WARPS * (int64_t)MF_GPU_LIMITS(plan->device->gpu)->multiprocessors / 2)
-        return 0;
-    return (item <= 4 && (mf_gpu_two_phases(problem) || getenv("MF_TEST_LONG"))) ||
-           (item <= 2 && mf_emit_state_words(problem) > 1);
+    if (mf_gpu_two_phases(problem))
+        return n > TILE || item <= 2 || !aligned;
+    return !aligned && mf_emit_state_words(problem) > 1 && n <= TWO_TILES && (n > TILE || item <= 2);
 }
 
+/* One operand inside the reducers, whose rows are neighbours, at least half of the lanes. (Measured on an H100, as what
+ * pays is.) */
 static int applicable(const struct mf_plan *plan)
 {
-    enum { LEAST = 65 };
+    enum { LEAST = LANES / 2 + 1 };
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     const int operand = mf_gpu_only_operand(problem);
-    const int64_t n = problem->reduced_total;
-    if (!mf_gpu_any_order(plan) || operand < 0 || nest->window_count || nest->reduced != 1 || n < LEAST ||
-        n > MOST_TILES * TILE || nest->in[operand][nest->kept] != 1 ||
-        mf_emit_has_kind(problem, RED_USER) || problem->kept_total == 0)
-        return 0;
-    if (n > MOST_AT_ONCE)
-        return long_row_pays(plan);
-    return n % LANES || mf_gpu_two_phases(problem) ? mf_emit_state_words(problem) > 1 || one_value_pays(problem) : 0;
+    return mf_gpu_any_order(plan) && operand >= 0 && !nest->window_count && nest->reduced == 1 &&
+           nest->in[operand][nest->kept] == 1 && problem->reduced_total >= LEAST && problem->kept_total > 0 &&
+           !mf_emit_has_kind(problem, RED_USER) &&
+           (problem->reduced_total > MOST_AT_ONCE ? long_row_pays(plan) : short_row_pays(problem));
 }
 
 static mf_status make_choice(struct mf_plan *plan, struct gpu_choice *choice, int rows)
@@ -65,7 +69,7 @@ static mf_status make_choice(struct mf_plan *plan, struct gpu_choice *choice, in
     choice->fold = mf_text_merges_cl;
     choice->vector = 1;
     choice->vector_loop = problem->memory.kept;
-    choice->beside = (getenv("MF_TEST_ROOM") ? atoi(getenv("MF_TEST_ROOM")) : GPU_ROOM) / choice->threads;
+    choice->beside = GPU_ROOM / choice->threads;
     choice->blocks = (problem->kept_total + block_rows - 1) / block_rows;
     mf_text_add(&choice->macros, "#define SHORT_INDICES 1\n#define MERGE_WEIGHTS %d\n",
                 mf_emit_has_kind(problem, RED_MOMENTS));
@@ -79,10 +83,12 @@ static mf_status make_long(struct mf_plan *plan)
     const int steps = (last + LANES - 1) / LANES, above = (int)mf_power_above(steps);
     const int rough = tiles > 1 ? above / 2 : above / 8; /* every number of steps would be a kernel of its own */
     const int chain = rough > 1 ? (steps + rough - 1) / rough * rough : steps;
+    const int shifts = mf_gpu_two_phases(&plan->problem) || n > 3 * MOST_AT_ONCE; /* measured on an H100 */
     struct gpu_choice choice = {.kernel = mf_text_lengthwise_cl, .threads = 128};
     mf_text_append(&choice.functions, mf_text_tile_lanes_cl);
-    mf_text_add(&choice.macros, "#define NO_SHIFT %d\n#define TILES %d\n#define CHAIN %d\n#define FULL %d\n#define WEIGHT_SETS %d\n", getenv("MF_TEST_NOSHIFT") != 0, tiles,
-                chain, chain - (rough > 1 ? rough : 1), tiles > 1 ? 2 : 1);
+    mf_text_add(&choice.macros,
+                "#define ROWS_SHIFT %d\n#define TILES %d\n#define CHAIN %d\n#define FULL %d\n#define WEIGHT_SETS %d\n",
+                shifts, tiles, chain, chain - (rough > 1 ? rough : 1), tiles > 1 ? 2 : 1);
     snprintf(choice.text, sizeof choice.text, "a row a warp, lanes of %d elements", tiles > 1 ? TILE / LANES : chain);
     return make_choice(plan, &choice, 1);
 }
@@ -102,8 +108,9 @@ static mf_status make(struct mf_plan *plan)
         rows /= 2;
     struct gpu_choice choice = {.kernel = mf_text_abreast_cl, .threads = 128};
     mf_text_add(&choice.macros,
-                "#define ROWS %d\n#define SLOTS %d\n#define FULL %d\n#define LANE_PITCH %d\n#define WEIGHT_SETS 1\n", rows,
-                slots, slots - (n % GPU_WARP || rough > 1 ? rough : 0), mf_emit_is_ordered(problem) ? LANES : GPU_WARP);
+                "#define ROWS %d\n#define SLOTS %d\n#define FULL %d\n#define LANE_PITCH %d\n#define WEIGHT_SETS 1\n",
+                rows, slots, slots - (n % GPU_WARP || rough > 1 ? rough : 0),
+                mf_emit_is_ordered(problem) ? LANES : GPU_WARP);
     snprintf(choice.text, sizeof choice.text, "%d rows a warp, %d elements a thread of each", rows, slots);
     return make_choice(plan, &choice, rows);
 }

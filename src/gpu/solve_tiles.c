@@ -90,6 +90,8 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
         form.batch = 16;
     if (item == 2 && several && form.batch > 4)
         form.batch = 4;
+    if (getenv("MF_TEST_THREADS"))
+        form.threads = atoi(getenv("MF_TEST_THREADS"));
     return form;
 }
 
@@ -107,20 +109,15 @@ static int wants_loads_together(const struct problem *problem, int64_t parts)
            !mf_gpu_two_phases(problem);
 }
 
+/* Elements that are needed twice, of rows that begin anywhere: a warp takes a tile element by element, its accesses begin
+ * where lines do (kernels/tile_lanes.cl). */
 static int is_along(const struct problem *problem, int vector)
 {
     const struct nest *nest = &problem->memory;
-    const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
-    if (operand < 0 || nest->window_count || nest->reduced != 1 || nest->in[operand][nest->kept] != 1 || item > 4 || mf_emit_has_kind(problem, RED_USER) || getenv("MF_TEST_NOALONG"))
-        return 0;
-    if (getenv("MF_TEST_ALONG"))
-        return 1;
-    return vector == 1 && (mf_gpu_two_phases(problem) || (item <= 2 && mf_emit_state_words(problem) > 1));
-}
-
-static struct tiles_form along_form(void)
-{
-    return (struct tiles_form){1, 1, getenv("MF_TEST_THREADS") ? atoi(getenv("MF_TEST_THREADS")) : 128, GPU_ROOM};
+    const int operand = mf_gpu_only_operand(problem);
+    return vector == 1 && mf_gpu_two_phases(problem) && operand >= 0 && !nest->window_count && nest->reduced == 1 &&
+           nest->in[operand][nest->kept] == 1 && mf_gpu_widest_item(problem) <= 4 &&
+           !mf_emit_has_kind(problem, RED_USER);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -142,10 +139,8 @@ static mf_status make(struct mf_plan *plan)
     const int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
     const int along = is_along(problem, choice.vector);
     const int at_once = along ? 0 : mf_gpu_lanes_at_once(problem, problem->memory.kept);
-    if (along)
-        choice.vector = 1, choice.shifted = 0;
-    const struct tiles_form form = along       ? along_form()
-                                   : at_once     ? turns_form(problem, at_once)
+    const struct tiles_form form = along       ? (struct tiles_form){1, 1, 64, GPU_ROOM}
+                                   : at_once   ? turns_form(problem, at_once)
                                    : parts > 1 ? shared_form(problem, lanes, choice.vector)
                                                : own_form(problem, tiles, choice.vector, choice.shifted);
     choice.vector = form.vector;
@@ -167,7 +162,7 @@ static mf_status make(struct mf_plan *plan)
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
     int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
-    if (along && tiles <= TILE && parts > 1 && !getenv("MF_TEST_SHARE"))
+    if ((along || getenv("MF_TEST_EXACT")) && tiles <= TILE && parts > 1) /* of one group: any number */
         share = ((tiles + parts - 1) / parts + teams - 1) / teams * teams;
     if (share > TILE && parts > 1)
         share = TILE;
@@ -190,13 +185,14 @@ static mf_status make(struct mf_plan *plan)
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
-    mf_text_add(&choice.macros,
-                "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
-                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define TURNS %d\n#define ALONG %d\n"
-                "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n#define NO_SHIFT %d\n",
-                form.batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
-                choice.vector > 1 && wants_loads_together(problem, parts), at_once ? LANES / GPU_WARP / at_once : 1,
-                along, along && mf_emit_has_kind(problem, RED_MOMENTS), getenv("MF_TEST_NOSHIFT") != 0);
+    mf_text_add(
+        &choice.macros,
+        "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
+        "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define TURNS %d\n#define ALONG %d\n"
+        "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n#define ROWS_SHIFT 1\n",
+        form.batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
+        choice.vector > 1 && wants_loads_together(problem, parts), at_once ? LANES / GPU_WARP / at_once : 1, along,
+        along && mf_emit_has_kind(problem, RED_MOMENTS));
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);

@@ -10,7 +10,7 @@ static inline int row_shift(struct tensors T, struct place start)
 #define X(s) shift = (int)((size_t)(T.in##s + start.i##s) / sizeof(in##s##_t) % WARP);
     FOR_MAP_INPUTS(X)
 #undef X
-    return NO_SHIFT ? 0 : shift;
+    return ROWS_SHIFT ? shift : 0;
 }
 
 /* The lanes of elements from ... from + n - 1 of the row that starts at `start`, which have at most `steps`, at least
