@@ -323,8 +323,8 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    w.none = before;\n    return w;\n}\n\n");
 }
 
-/* The second phase of a lane of one element, if it is there, and of one or two: the greatest one's term is E(0) = 1. (Of
- * a maximum that is no number s does not matter.) */
+/* The second phase of a lane of one element, if it is there, and of one or two: the greatest one's term is E(0) = 1.
+ * (Of a maximum that is no number s does not matter.) */
 static void emit_second_of_few(const struct problem *problem, struct gpu_text *to)
 {
     for (int two = 0; two < 2; two++) {

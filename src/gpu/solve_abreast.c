@@ -11,8 +11,8 @@ enum {
     WARPS = 32           /* of a multiprocessor */
 };
 
-/* Where one fold of one value is read faster element by element: of short types, whose shifted vectors (kernels/fold.cl)
- * have much around them in short rows, and of which bytes come in vectors of 16. */
+/* Where one fold of one value is read faster element by element: of short types, whose shifted vectors
+ * (kernels/fold.cl) have much around them in short rows, and of bytes, which come in vectors of 16. */
 static int one_value_pays(const struct problem *problem)
 {
     enum { FEW = 5 * GPU_WARP, SOME = 10 * GPU_WARP, FEWEST_BYTES = 100 };
@@ -23,7 +23,8 @@ static int one_value_pays(const struct problem *problem)
     return item == 2 && !aligned && n <= SOME;
 }
 
-/* Rows that a warp reads at once. Whole lanes are vectors too, which are faster but for elements that are needed twice. */
+/* Rows that a warp reads at once. Whole lanes are vectors too, which are faster but for elements that are needed
+ * twice. */
 static int short_row_pays(const struct problem *problem)
 {
     const int64_t n = problem->reduced_total;

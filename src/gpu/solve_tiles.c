@@ -109,8 +109,8 @@ static int wants_loads_together(const struct problem *problem, int64_t parts)
            !mf_gpu_two_phases(problem);
 }
 
-/* Elements that are needed twice, of rows that begin anywhere: a warp takes a tile element by element, its accesses begin
- * where lines do (kernels/tile_lanes.cl). */
+/* Elements that are needed twice, of rows that begin anywhere: a warp takes a tile element by element, its accesses
+ * begin where lines do (kernels/tile_lanes.cl). */
 static int is_along(const struct problem *problem, int vector)
 {
     const struct nest *nest = &problem->memory;
@@ -118,6 +118,27 @@ static int is_along(const struct problem *problem, int vector)
     return vector == 1 && mf_gpu_two_phases(problem) && operand >= 0 && !nest->window_count && nest->reduced == 1 &&
            nest->in[operand][nest->kept] == 1 && mf_gpu_widest_item(problem) <= 4 &&
            !mf_emit_has_kind(problem, RED_USER);
+}
+
+static void add_along(const struct problem *problem, struct gpu_choice *choice)
+{
+    mf_text_append(&choice->functions, mf_text_merges_cl);
+    mf_text_append(&choice->functions, mf_text_tile_lanes_cl);
+    mf_text_add(&choice->macros,
+                "#define ALONG 1\n#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n#define ROWS_SHIFT 1\n",
+                mf_emit_has_kind(problem, RED_MOMENTS));
+}
+
+/* Tiles of a block, where an output has so many parts: whole turns of its teams. exact: any number, if the tiles are of
+ * one group; else one that divides a group's. */
+static int64_t tiles_of_block(int64_t tiles, int64_t parts, int teams, int exact)
+{
+    const int64_t share = ((tiles + parts - 1) / parts + teams - 1) / teams * teams;
+    if (parts == 1)
+        return tiles;
+    if (exact && tiles <= TILE)
+        return share;
+    return share > TILE / 2 ? TILE : mf_power_above(share);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -153,20 +174,14 @@ static mf_status make(struct mf_plan *plan)
         mf_text_append(&choice.functions, mf_text_lanes_cl);
         mf_text_append(&choice.functions, mf_text_turns_cl);
     } else if (along) {
-        mf_text_append(&choice.functions, mf_text_merges_cl);
-        mf_text_append(&choice.functions, mf_text_tile_lanes_cl);
+        add_along(problem, &choice);
     } else {
         keep = mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), 1, &choice.threads);
     }
     int teams = choice.threads / team;
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
-    int64_t share = parts == 1 ? tiles : mf_power_above(((tiles + parts - 1) / parts + teams - 1) / teams * teams);
-    if ((along || getenv("MF_TEST_EXACT")) && tiles <= TILE && parts > 1) /* of one group: any number */
-        share = ((tiles + parts - 1) / parts + teams - 1) / teams * teams;
-    if (share > TILE && parts > 1)
-        share = TILE;
-    share = lanes ? TILE / LANES : share;
+    const int64_t share = lanes ? TILE / LANES : tiles_of_block(tiles, parts, teams, along || getenv("MF_TEST_EXACT"));
     parts = lanes ? lanes : (tiles + share - 1) / share;
     choice.blocks = problem->kept_total * parts;
     choice.own[0] = tiles;
@@ -185,14 +200,11 @@ static mf_status make(struct mf_plan *plan)
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
-    mf_text_add(
-        &choice.macros,
-        "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
-        "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define TURNS %d\n#define ALONG %d\n"
-        "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n#define ROWS_SHIFT 1\n",
-        form.batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
-        choice.vector > 1 && wants_loads_together(problem, parts), at_once ? LANES / GPU_WARP / at_once : 1, along,
-        along && mf_emit_has_kind(problem, RED_MOMENTS));
+    mf_text_add(&choice.macros,
+                "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
+                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define TURNS %d\n",
+                form.batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
+                choice.vector > 1 && wants_loads_together(problem, parts), at_once ? LANES / GPU_WARP / at_once : 1);
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);
