@@ -1,6 +1,5 @@
 /* Solver "abreast" of a GPU: rows of no whole lanes or vectors, several to a warp (kernels/abreast.cl). */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "emit_reducers.h"
 #include "form.h"
@@ -11,34 +10,50 @@ enum {
     WARPS = 32           /* of a multiprocessor */
 };
 
-/* Where one fold of one value is read faster element by element: of short types, whose shifted vectors
- * (kernels/fold.cl) have much around them in short rows, and of bytes, which come in vectors of 16. */
-static int one_value_pays(const struct problem *problem)
+/* Whether it is all sums, extremes and the like, which are read in shifted vectors where rows begin anywhere
+ * (mf_gpu_shifted_vector), and fast as they are. */
+static int has_folds_only(const struct problem *problem)
 {
-    enum { FEW = 5 * GPU_WARP, SOME = 10 * GPU_WARP, FEWEST_BYTES = 100 };
-    const int item = mf_gpu_widest_item(problem), aligned = mf_gpu_row_vector(problem) > 1;
-    const int64_t n = problem->reduced_total;
-    if (item == 1 && n > FEWEST_BYTES)
-        return mf_emit_bytes_operand(problem) < 0 || (!aligned && n <= FEW);
-    return item == 2 && !aligned && n <= SOME;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind != RED_FOLD)
+            return 0;
+    return 1;
 }
 
-/* Rows that a warp reads at once. Whole lanes are vectors too, which are faster but for elements that are needed
- * twice. */
+/* Where those are faster element by element: several of long types; of short types, short rows, whose shifted vectors
+ * have much around them; extremes of bytes, which come in vectors of 16. */
+static int folds_pay(const struct problem *problem)
+{
+    enum { FEW = 5 * GPU_WARP, SOME = 10 * GPU_WARP };
+    const int item = mf_gpu_widest_item(problem), aligned = mf_gpu_row_vector(problem) > 1;
+    const int one = problem->program.reducer_count == 1;
+    const int64_t n = problem->reduced_total;
+    if (item > 2)
+        return !one && !aligned;
+    if (item == 2)
+        return !aligned && n <= SOME;
+    return one && mf_emit_bytes_operand(problem) < 0 ? n % LANES != 0 : !aligned && n <= FEW;
+}
+
+/* Rows that a warp reads at once. */
 static int short_row_pays(const struct problem *problem)
 {
+    enum { FEW_BYTES = 112, SOME_BYTES = 10 * GPU_WARP };
+    const int item = mf_gpu_widest_item(problem), aligned = mf_gpu_row_vector(problem) > 1;
     const int64_t n = problem->reduced_total;
-    if (n % LANES == 0 && !getenv("MF_TEST_WHOLE"))
-        return mf_gpu_two_phases(problem) && (mf_gpu_widest_item(problem) > 2 || n < MOST_AT_ONCE);
-    if (getenv("MF_TEST_STAGED") && n < 128 && mf_gpu_widest_item(problem) <= 2)
+    if (item == 1 && n <= FEW_BYTES)
         return 0;
-    return mf_emit_state_words(problem) > 1 || one_value_pays(problem);
+    if (has_folds_only(problem))
+        return folds_pay(problem);
+    if (item == 1 && aligned && (n % LANES == 0 || n > SOME_BYTES))
+        return 0;
+    return item > 2 || n < MOST_AT_ONCE || mf_emit_has_kind(problem, RED_MOMENTS);
 }
 
 /* Longer ones: elements that are needed twice, and states of several values. */
 static int long_row_pays(const struct mf_plan *plan)
 {
-    enum { MOST_TILES = 4, TWO_TILES = 2 * TILE };
+    enum { MOST_TILES = 4 };
     const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem), aligned = mf_gpu_row_vector(problem) > 1;
     const int64_t n = problem->reduced_total, multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
@@ -46,7 +61,7 @@ static int long_row_pays(const struct mf_plan *plan)
         return 0;
     if (mf_gpu_two_phases(problem))
         return n > TILE || item <= 2 || !aligned;
-    return !aligned && mf_emit_state_words(problem) > 1 && n <= TWO_TILES && (n > TILE || item <= 2);
+    return !aligned && !has_folds_only(problem) && (n <= TILE ? item <= 2 : n <= TILE + TILE / (item < 2 ? 2 : item));
 }
 
 /* One operand inside the reducers, whose rows are neighbours, at least half of the lanes. (Measured on an H100, as what
@@ -66,6 +81,10 @@ static int applicable(const struct mf_plan *plan)
 static mf_status make_choice(struct mf_plan *plan, struct gpu_choice *choice, int rows)
 {
     const struct problem *problem = &plan->problem;
+    const int64_t multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+    choice->threads = 128;
+    while (choice->threads > 64 && problem->kept_total / rows * GPU_WARP < 4 * multiprocessors * choice->threads)
+        choice->threads /= 2; /* few rows: a part of them to every multiprocessor */
     const int64_t block_rows = (int64_t)choice->threads / GPU_WARP * rows;
     choice->fold = mf_text_merges_cl;
     choice->vector = 1;
@@ -85,7 +104,7 @@ static mf_status make_long(struct mf_plan *plan)
     const int rough = tiles > 1 ? above / 2 : above / 8; /* every number of steps would be a kernel of its own */
     const int chain = rough > 1 ? (steps + rough - 1) / rough * rough : steps;
     const int shifts = mf_gpu_two_phases(&plan->problem) || n > 3 * MOST_AT_ONCE; /* measured on an H100 */
-    struct gpu_choice choice = {.kernel = mf_text_lengthwise_cl, .threads = 128};
+    struct gpu_choice choice = {.kernel = mf_text_lengthwise_cl};
     mf_text_append(&choice.functions, mf_text_tile_lanes_cl);
     mf_text_add(&choice.macros,
                 "#define ROWS_SHIFT %d\n#define TILES %d\n#define CHAIN %d\n#define FULL %d\n#define WEIGHT_SETS %d\n",
@@ -107,7 +126,7 @@ static mf_status make(struct mf_plan *plan)
     int rows = mf_clamp(mf_power_below(MOST_VALUES / (slots * wide)), 1, MOST_ROWS);
     while (rows > 1 && problem->kept_total / rows < WARPS * multiprocessors)
         rows /= 2;
-    struct gpu_choice choice = {.kernel = mf_text_abreast_cl, .threads = 128};
+    struct gpu_choice choice = {.kernel = mf_text_abreast_cl};
     mf_text_add(&choice.macros,
                 "#define ROWS %d\n#define SLOTS %d\n#define FULL %d\n#define LANE_PITCH %d\n#define WEIGHT_SETS 1\n",
                 rows, slots, slots - (n % GPU_WARP || rough > 1 ? rough : 0),

@@ -1,6 +1,5 @@
 /* Solver "tiles" of a GPU: outputs of several tiles (kernels/tiles.cl). */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "emit_reducers.h"
 #include "form.h"
@@ -76,7 +75,7 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
 
 /* Blocks that share an output come in few waves, of which the last should not be long: they are small, smallest where
  * elements' places take divisions. lanes: lanes_as_blocks. (Measured on an H200.) */
-static struct tiles_form shared_form(const struct problem *problem, int64_t lanes, int vector)
+static struct tiles_form shared_form(const struct problem *problem, int64_t lanes, int vector, int shifted)
 {
     const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
     const int bytes = mf_emit_bytes_operand(problem) >= 0, one = bytes || mf_emit_state_words(problem) == 1;
@@ -84,14 +83,12 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
                               several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM};
     if (item > 4)
         form.threads = 256;
-    else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes)))
+    else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes) || (item == 2 && shifted)))
         form.threads = 64;
     else if (bytes)
         form.batch = 16;
     if (item == 2 && several && form.batch > 4)
         form.batch = 4;
-    if (getenv("MF_TEST_THREADS"))
-        form.threads = atoi(getenv("MF_TEST_THREADS"));
     return form;
 }
 
@@ -162,7 +159,7 @@ static mf_status make(struct mf_plan *plan)
     const int at_once = along ? 0 : mf_gpu_lanes_at_once(problem, problem->memory.kept);
     const struct tiles_form form = along       ? (struct tiles_form){1, 1, 64, GPU_ROOM}
                                    : at_once   ? turns_form(problem, at_once)
-                                   : parts > 1 ? shared_form(problem, lanes, choice.vector)
+                                   : parts > 1 ? shared_form(problem, lanes, choice.vector, choice.shifted)
                                                : own_form(problem, tiles, choice.vector, choice.shifted);
     choice.vector = form.vector;
     choice.reads_once = mf_gpu_reads_once(problem, form.vector);
@@ -181,7 +178,7 @@ static mf_status make(struct mf_plan *plan)
     int teams = choice.threads / team;
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
-    const int64_t share = lanes ? TILE / LANES : tiles_of_block(tiles, parts, teams, along || getenv("MF_TEST_EXACT"));
+    const int64_t share = lanes ? TILE / LANES : tiles_of_block(tiles, parts, teams, along);
     parts = lanes ? lanes : (tiles + share - 1) / share;
     choice.blocks = problem->kept_total * parts;
     choice.own[0] = tiles;
