@@ -56,7 +56,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % WARP, n = (int)S->reduced_total;
-    /* the last warps may take rows that others take too: cheaper than conditions */
+    /* the last warps read rows of others too, which is cheaper than conditions, and do not store them */
     const int64_t past = (BLOCK * (THREADS / WARP) + THREAD / WARP) * ROWS, last = S->kept_total - ROWS;
     const int64_t first = past < last ? past : last;
     struct raw r[ROWS][SLOTS];
@@ -106,6 +106,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #if HAS_COUNT
     s[0][0].n = n;
 #endif
-    if (t % (WARP / ROWS) == 0)
+    if (t % (WARP / ROWS) == 0 && first + mine >= past)
         finish_output(T, S, first + mine, s[0][0], n);
 }

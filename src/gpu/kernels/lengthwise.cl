@@ -8,7 +8,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int n = (int)S->reduced_total, last = n - (TILES - 1) * TILE;
-    /* the last warps may take a row that another takes too: cheaper than conditions */
+    /* the last warps may read another's row, and do not store it */
     const int64_t row = BLOCK * (THREADS / WARP) + THREAD / WARP, o = row < S->kept_total ? row : S->kept_total - 1;
     const struct place start = kept_place(S, o);
     const int shift = row_shift(T, start);
@@ -41,6 +41,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             if (i < reach && i + reach < TILES)
                 s[i] = combine(s[i], s[i + reach]);
 #endif
-    if (THREAD % WARP == 0)
+    if (THREAD % WARP == 0 && row < S->kept_total)
         finish_output(T, S, o, s[0], n);
 }
