@@ -10,6 +10,19 @@ enum {
     WARPS = 32           /* of a multiprocessor */
 };
 
+/* The operands inside the reducers, if the elements of each are neighbours, or one that repeats itself; else 0. */
+static int operands_along(const struct problem *problem)
+{
+    int count = 0;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i]) {
+            if (problem->memory.in[i][problem->memory.kept] & ~(int64_t)1)
+                return 0;
+            count++;
+        }
+    return count;
+}
+
 /* Whether it is all sums, extremes and the like, which are read in shifted vectors where rows begin anywhere
  * (mf_gpu_shifted_vector), and fast as they are. */
 static int has_folds_only(const struct problem *problem)
@@ -41,6 +54,8 @@ static int short_row_pays(const struct problem *problem)
     enum { FEW_BYTES = 112, SOME_BYTES = 10 * GPU_WARP };
     const int item = mf_gpu_widest_item(problem), aligned = mf_gpu_row_vector(problem) > 1;
     const int64_t n = problem->reduced_total;
+    if (mf_gpu_only_operand(problem) < 0)
+        return !has_folds_only(problem) && (!aligned || (n % LANES && mf_emit_has_kind(problem, RED_MOMENTS)));
     if (item == 1 && n <= FEW_BYTES)
         return 0;
     if (has_folds_only(problem))
@@ -64,22 +79,24 @@ static int long_row_pays(const struct mf_plan *plan)
     return !aligned && !has_folds_only(problem) && (n <= TILE ? item <= 2 : n <= TILE + TILE / (item < 2 ? 2 : item));
 }
 
-/* One operand inside the reducers, whose rows are neighbours, at least half of the lanes. (Measured on an H100, as what
- * pays is.) */
+/* Rows whose elements are neighbours, of at least half of the lanes. (Measured on an H100, as what pays is.) */
 static int applicable(const struct mf_plan *plan)
 {
     enum { LEAST = LANES / 2 + 1 };
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    const int operand = mf_gpu_only_operand(problem);
-    return mf_gpu_any_order(plan) && operand >= 0 && !nest->window_count && nest->reduced == 1 &&
-           nest->in[operand][nest->kept] == 1 && problem->reduced_total >= LEAST && problem->kept_total > 0 &&
-           !mf_emit_has_kind(problem, RED_USER) &&
-           (problem->reduced_total > MOST_AT_ONCE ? long_row_pays(plan) : short_row_pays(problem));
+    if (!mf_gpu_any_order(plan) || nest->window_count || nest->reduced != 1 || problem->reduced_total < LEAST ||
+        !problem->kept_total || mf_emit_has_kind(problem, RED_USER))
+        return 0;
+    const int operands = operands_along(problem);
+    if (operands == 1 && problem->reduced_total > MOST_AT_ONCE)
+        return long_row_pays(plan);
+    return operands && problem->reduced_total * operands <= MOST_AT_ONCE && short_row_pays(problem);
 }
 
 static mf_status make_choice(struct mf_plan *plan, struct gpu_choice *choice, int rows)
 {
+    enum { MOST_WORDS = 64 /* of states, beside the elements */ };
     const struct problem *problem = &plan->problem;
     const int64_t multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
     choice->threads = 128;
@@ -89,7 +106,9 @@ static mf_status make_choice(struct mf_plan *plan, struct gpu_choice *choice, in
     choice->fold = mf_text_merges_cl;
     choice->vector = 1;
     choice->vector_loop = problem->memory.kept;
-    choice->beside = GPU_ROOM / choice->threads;
+    /* elements of two registers, or large states: with fewer for a thread they would spill */
+    const int large = mf_gpu_widest_item(problem) > 4 || rows * mf_emit_state_words(problem) > MOST_WORDS;
+    choice->beside = GPU_ROOM / (large ? 2 : 1) / choice->threads;
     choice->blocks = (problem->kept_total + block_rows - 1) / block_rows;
     mf_text_add(&choice->macros, "#define SHORT_INDICES 1\n#define MERGE_WEIGHTS %d\n",
                 mf_emit_has_kind(problem, RED_MOMENTS));
@@ -122,7 +141,7 @@ static mf_status make(struct mf_plan *plan)
         return make_long(plan);
     const int n = (int)problem->reduced_total, rough = n > MOST_AT_ONCE / 2 ? 2 : 1;
     const int slots = ((n + GPU_WARP - 1) / GPU_WARP + rough - 1) / rough * rough;
-    const int wide = mf_gpu_widest_item(problem) > 4 ? 2 : 1;
+    const int wide = operands_along(problem) * (mf_gpu_widest_item(problem) > 4 ? 2 : 1);
     int rows = mf_clamp(mf_power_below(MOST_VALUES / (slots * wide)), 1, MOST_ROWS);
     while (rows > 1 && problem->kept_total / rows < WARPS * multiprocessors)
         rows /= 2;
