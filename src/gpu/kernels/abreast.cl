@@ -1,10 +1,10 @@
-/* Rows of 65 elements to a few hundred, whose length is no whole number of lanes or vectors: a warp takes ROWS of them,
- * thread t elements t, t + 32, t + 64 ..., SLOTS of each row, and reads all before it computes. The tree's upper levels
- * are then inside a thread, and the lower ones a multi-reduction: at each a thread gives away half of its rows and takes
- * over the other half, so that 8 rows of 128 lanes take 33 merges a thread, where the tree has 32.
+/* Rows of 65 to 1024 elements, wherever they begin: a warp takes ROWS of them, thread t elements t, t + 32, t + 64 ...,
+ * SLOTS of each row, and reads all before it computes. The tree's upper levels are then inside a thread, and the lower
+ * ones a multi-reduction: at each a thread gives away half of its rows and takes over the other half, so that 8 rows of
+ * 128 lanes take 33 merges a thread, where their trees have 32.
  *
- * LANE_PITCH: where the order of elements is the contract's a thread has four lanes, t, t + 32 ...; else one, of all its
- * elements. FULL: slots that are full in every row of as many slots. */
+ * LANE_PITCH: where the order of elements is the contract's a thread has four lanes, t, t + 32 ...; else one, of all
+ * its elements. FULL: slots that are full in every row of as many slots. */
 enum { OWN_LANES = LANE_PITCH / WARP, CHAIN = (SLOTS + OWN_LANES - 1) / OWN_LANES };
 
 /* From a row to the next one, where these are one loop. */

@@ -1,9 +1,9 @@
-/* The halving tree over the lanes of rows (or tiles) that warps read element by element: thread t of a warp has lanes t,
- * t + 32, t + 64 and t + 96, or all of them as one.
+/* The halving tree over the lanes of rows (or tiles) that warps read element by element: thread t of a warp has lanes
+ * t, t + 32, t + 64 and t + 96, or all of them as one.
  *
  * Moments are merged by weights that are the same for all rows: of n elements the first n % (2 d) of the 2 d states at
- * the level that joins l and l + d have one more than the others. So in the first n % d merges of that level both sides
- * have equal counts, or the left one has one more, and in the others it is the other way round. */
+ * the level that joins l and l + d have one more than the others. So there are two kinds of merges at that level, the
+ * first n % d and the others: in the one kind both sides have as many, in the other the left one has one more. */
 enum { LEVELS = 7, SETS = WEIGHT_SETS * 2 * LEVELS };
 
 #if MERGE_WEIGHTS
@@ -56,8 +56,8 @@ static inline struct raw no_raw(void)
     return r;
 }
 
-/* The lane of a thread's slot j, where the warp's accesses begin `shift` elements before the row does. The tree's pairs are
- * a power of two apart on the circle of lanes too, but left and right may change places. */
+/* The lane of a thread's slot j, where the warp's accesses begin `shift` elements before the row does. The tree's pairs
+ * are a power of two apart on the circle of lanes too, but left and right may change places. */
 static inline int slot_lane(int t, int j, int shift)
 {
     return (j * WARP + t - shift) & (LANES - 1);
@@ -83,8 +83,8 @@ static inline void own_levels(weights_type weights_, int t, int n, int shift, co
             }
 }
 
-/* The merge of this thread's state and the one of the thread whose number differs in a bit: of lanes t and t + 2^level, or
- * the other way round; all: both are there, of any n elements. */
+/* The merge of this thread's state and the one of the thread whose number differs in a bit: of lanes t and t + 2^level,
+ * or the other way round; all: both are there, of any n elements. */
 static inline struct state across_level(weights_type weights_, struct state mine, struct state other, int level, int t,
                                         int n, const int all)
 {

@@ -41,8 +41,8 @@ static inline uint32_t store_pair_bf16(float low, float high)
     return (uint32_t)mf_store_bf16_f32(high) << 16 | mf_store_bf16_f32(low);
 }
 #endif
-/* An index of an argument, and whether there is none: a kernel whose outputs have few elements, and whose states all have
- * some, says SHORT_INDICES. LANE_PITCH: from an element of a lane to its next. */
+/* An index of an argument, and whether there is none: a kernel whose outputs have few elements, and whose states all
+ * have some, says SHORT_INDICES. LANE_PITCH: from an element of a lane to its next. */
 #if SHORT_INDICES
 typedef int index_t;
 #define IS_MISSING(at) 0

@@ -1,6 +1,6 @@
-/* Tiles that a warp folds element by element, its lanes in turns, so that a thread has as many elements in flight as fit
- * in its registers (and, where they are needed twice, reads none again). A row's accesses begin where memory's lines do,
- * or their halves: what two turns read of one would be read twice. */
+/* Tiles that a warp folds element by element, its lanes in turns, so that a thread has as many elements in flight as
+ * fit in its registers (and, where they are needed twice, reads none again). A row's accesses begin where lines of
+ * memory do, or their halves: what two turns read of one would be read twice. ROWS_SHIFT: whether they do. */
 enum { IN_FLIGHT = 32, STEPS_OF_TILE = TILE / LANES };
 
 /* How many elements before the row begins its first access does. */
