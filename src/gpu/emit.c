@@ -396,4 +396,5 @@ void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *
         mf_text_append(to, "static inline int64_t index_of(shape_ptr S, int64_t e);\n");
     mf_emit_chain(problem, to);
     mf_emit_lane_state(problem, to);
+    mf_emit_known_counts(problem, to);
 }

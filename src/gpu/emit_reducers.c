@@ -345,6 +345,7 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
 /* A lane of `count` elements, of which `first` is the number of the first. */
 void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
 {
+    mf_text_append(to, "#ifndef LANE_STEP\n#define LANE_STEP LANES\n#endif\n");
     mf_text_append(to,
                    "static inline struct state lane_state(shape_ptr S, struct lane l, int64_t first, int count)\n{\n"
                    "    struct state s;\n");
@@ -357,7 +358,7 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
         int n = fields_of(problem, r, field);
         for (int i = 0; i < n; i++)
             if (i && problem->program.reducer[r].kind == RED_ARG)
-                mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANES) : -1;\n",
+                mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANE_STEP) : -1;\n",
                             field[i].name, field[i].name);
             else if (mf_emit_is_narrow(problem, r))
                 mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
@@ -411,6 +412,45 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
                     "        c.r%d = first ? a.r%d : b.r%d;\n        c.r%d_at = first ? a.r%d_at : b.r%d_at;\n    }\n",
                     r, r, reducer->fold == FOLD_MIN ? "min" : "max", cls, r, r, r, r, r, r, r, r, r, r);
     }
+}
+
+/* KNOWN_COUNTS: of kernels that know how many elements their states have, which then need not say so themselves: the
+ * weights of joining so many (joining), of states of moments in particular (combine_known); and a lane's second phase
+ * where it has one element (one_element): its maximum's factor is E(0) = 1, and of one that is no number s does not
+ * matter. */
+void mf_emit_known_counts(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    mf_text_append(to, "#if KNOWN_COUNTS\nstatic inline struct weights joining(int na, int nb)\n{\n"
+                       "    struct weights w;\n    w.none = na + nb;\n");
+    for (int c = CLS_F32; c <= CLS_F64; c++)
+        for (int r = 0, done = 0; r < program->reducer_count && !done; r++)
+            if (program->reducer[r].kind == RED_MOMENTS && (int)program->reducer[r].cls == c) {
+                mf_text_add(to,
+                            "    w.one_%s = (%s)nb / (%s)(na + nb);\n"
+                            "    w.others_%s = ((%s)na * (%s)nb) / (%s)(na + nb);\n",
+                            mf_class_name[c], mf_class_type[c], mf_class_type[c], mf_class_name[c], mf_class_type[c],
+                            mf_class_type[c], mf_class_type[c]);
+                done = 1;
+            }
+    mf_text_append(to, "    return w;\n}\n\nstatic inline struct state combine_known(struct state a, struct state b, "
+                       "struct weights w)\n{\n    struct state c = a;\n    (void)w;\n");
+    for (int r = 0; r < program->reducer_count; r++) {
+        const char *cls = mf_class_name[program->reducer[r].cls];
+        if (program->reducer[r].kind == RED_MOMENTS)
+            mf_text_add(to,
+                        "    {\n        const %s d = b.r%d_mean - a.r%d_mean;\n"
+                        "        c.r%d_mean = a.r%d_mean + d * w.one_%s;\n"
+                        "        c.r%d_m2 = a.r%d_m2 + b.r%d_m2 + d * d * w.others_%s;\n    }\n",
+                        mf_class_type[program->reducer[r].cls], r, r, r, r, cls, r, r, r, cls);
+        else
+            emit_combine_step(problem, r, to);
+    }
+    mf_text_append(to, "    return c;\n}\n\nstatic inline void one_element(struct lane *s)\n{\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_LSE)
+            mf_text_add(to, "    s->r%d_s = 1;\n", r);
+    mf_text_append(to, "}\n#endif\n\n");
 }
 
 /* Whether (x, at) is better than (y, in): NaN before numbers, then the value, then the smaller index. in < 0: nothing

@@ -38,5 +38,6 @@ void mf_emit_ordered(const struct problem *problem, struct gpu_text *to);
 void mf_emit_states(const struct problem *problem, struct gpu_text *to);
 void mf_emit_chain(const struct problem *problem, struct gpu_text *to);
 void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to);
+void mf_emit_known_counts(const struct problem *problem, struct gpu_text *to);
 
 #endif

@@ -1,0 +1,262 @@
+/* Many columns of few elements: a thread folds VECTOR neighbouring columns alone, so nothing is exchanged.
+ *
+ * Where order counts, the tree is walked depth first: its leaves are the elements j, j + PARTS ... of a column, Q or Q + 1
+ * of them, which are OF_LEAF of the tile's lanes or, of up to LANES elements, a lane each. So a leaf is straight-line code
+ * of constants. Leaves come in the order in which the tree joins them (the numbers' bits reversed), BATCH at once, and two
+ * subtrees of equal height become one as soon as both are there. How many elements they have, at each height, is one of
+ * two numbers: weights of moments are found once a block. Else a column is one chain, BATCH elements at once.
+ *
+ * LEVELS: of the tree above the leaves, at most. p[0]: leaves of a column, a power of two from BATCH on; p[1]: how many of
+ * them have Q + 1 elements. */
+#if ORDERED
+enum { BATCH_LEVELS = BATCH > 2 ? 2 : BATCH > 1 ? 1 : 0 };
+
+/* The places of the leaves of one batch: the first is number j; the others are half of all leaves away, then a quarter. */
+static inline int64_t leaf_of_batch(int parts, int j, int g)
+{
+    return j + (g & 1) * (parts / 2) + (g / 2) * (parts / 4);
+}
+
+static inline void load_leaves(struct tensors T, shape_ptr S, struct place start, int j, int vectors,
+                               struct raws r[BATCH][Q + 1])
+{
+    const int parts = (int)S->p[0];
+    struct place step;
+#define X(s) step.i##s = parts * in_stride(S, s, KEPT);
+    FOR_MAP_INPUTS(X)
+#undef X
+    UNROLL
+    for (int g = 0; g < BATCH; g++) {
+        const int64_t leaf = leaf_of_batch(parts, j, g);
+        struct place p = element_place(S, start, leaf);
+        UNROLL
+        for (int k = 0; k <= Q; k++) {
+            r[g][k] = no_elements();
+            if (k < Q || leaf < S->p[1])
+                r[g][k] = fetch_vector(T, S, p, KEPT - 1, vectors);
+#define X(s) p.i##s += step.i##s;
+            FOR_MAP_INPUTS(X)
+#undef X
+        }
+    }
+    (void)step;
+}
+
+/* How many of n elements have the number i, counted round a circle of `round`. */
+static inline int count_of(int n, int i, int round)
+{
+    return n > i ? (n - i + round - 1) / round : 0;
+}
+
+/* A leaf of n elements, a constant; j: its number. */
+static inline void leaf_states(shape_ptr S, const struct raws r[Q + 1], int n, int64_t j, struct state s[VECTOR])
+{
+    struct lane l[OF_LEAF][VECTOR];
+    struct state own[OF_LEAF][VECTOR];
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            l[i][c] = empty_lane();
+    UNROLL
+    for (int second = 0; second <= TWO_PHASES; second++)
+        UNROLL
+        for (int k = 0; k < n; k++)
+            UNROLL
+            for (int c = 0; c < VECTOR; c++) {
+                const struct element x = map_element(one_of_vector(r[k], c));
+                struct lane *to = &l[k % OF_LEAF][c];
+                if (!second)
+                    chain(S, to, x, k / OF_LEAF, j + S->p[0] * (k % OF_LEAF), weights_of(k / OF_LEAF), 1);
+                else if (count_of(n, k % OF_LEAF, OF_LEAF) > 1)
+                    chain_second(to, x, 1);
+                else
+                    one_element(to);
+            }
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            own[i][c] = lane_state(S, l[i][c], j + S->p[0] * i, count_of(n, i, OF_LEAF));
+    UNROLL
+    for (int reach = OF_LEAF / 2; reach; reach /= 2)
+        UNROLL
+        for (int i = 0; i < OF_LEAF / 2; i++)
+            if (i < reach && i + reach < n) {
+                const struct weights w = joining(count_of(n, i, 2 * reach), count_of(n, i + reach, 2 * reach));
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    own[i][c] = combine_known(own[i][c], own[i + reach][c], w);
+            }
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        s[c] = own[0][c];
+}
+
+/* The weights of joining the subtrees of height b, the first of which has leaf j. What is joined lies as in a heap: where
+ * `apart` subtrees remain, the one of leaf i < apart has number apart + i. */
+static inline struct weights weights_at(int parts, SHARED_POINTER const struct weights *joins, int b, int64_t j)
+{
+    struct weights w;
+#if MOMENTS
+    const int apart = parts >> (b + 1);
+    w = joins[apart | ((int)j & (apart - 1))];
+#else
+    w.none = 0;
+#endif
+    return w;
+}
+
+static inline void find_weights(shape_ptr S, SHARED_POINTER struct weights *joins)
+{
+#if MOMENTS
+    const int n = (int)S->reduced_total, parts = (int)S->p[0];
+    NO_UNROLL
+    for (int t = THREAD; t < parts; t += THREADS) {
+        int b = 0;
+        NO_UNROLL
+        for (; t >> (b + 1); b++)
+            ;
+        const int apart = 1 << b, i = t - apart;
+        if (t)
+            joins[t] = joining((n - i + 2 * apart - 1) >> (b + 1), (n - i + apart - 1) >> (b + 1));
+    }
+    BARRIER();
+#endif
+}
+
+static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors,
+                                SHARED_POINTER const struct weights *joins, struct state s[VECTOR])
+{
+    struct state pending[LEVELS + 1][VECTOR];
+    const int parts = (int)S->p[0];
+    int j = 0;
+    NO_UNROLL
+    for (int i = 0; i < parts; i += BATCH) {
+        struct raws r[BATCH][Q + 1];
+        struct state leaf[BATCH][VECTOR];
+        if (VECTOR == 1 || LIKELY(vectors))
+            load_leaves(T, S, start, j, 1, r);
+        else
+            load_leaves(T, S, start, j, 0, r);
+        LOADED();
+        UNROLL
+        for (int g = 0; g < BATCH; g++) {
+            const int64_t at = leaf_of_batch(parts, j, g);
+            if (at < S->p[1])
+                leaf_states(S, r[g], Q + 1, at, leaf[g]);
+            else
+                leaf_states(S, r[g], Q, at, leaf[g]);
+        }
+        UNROLL
+        for (int b = 0; b < BATCH_LEVELS; b++)
+            UNROLL
+            for (int g = 0; g < BATCH; g += 2 << b) {
+                const struct weights w = weights_at(parts, joins, b, leaf_of_batch(parts, j, g));
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    leaf[g][c] = combine_known(leaf[g][c], leaf[g + (1 << b)][c], w);
+            }
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            s[c] = leaf[0][c];
+        int waits = 0;
+        UNROLL
+        for (int b = BATCH_LEVELS; b <= LEVELS; b++) {
+            if (!waits && (i >> b & 1)) {
+                const struct weights w = weights_at(parts, joins, b, j);
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    s[c] = combine_known(pending[b][c], s[c], w);
+            } else if (!waits) {
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    pending[b][c] = s[c];
+                waits = 1;
+            }
+        }
+        /* the next number, in the order of reversed bits */
+        int bit = parts / 2 / BATCH;
+        for (; j & bit; bit /= 2)
+            j ^= bit;
+        j |= bit;
+    }
+}
+#else
+static inline void load_rows(struct tensors T, shape_ptr S, struct place start, int e, int n, int vectors,
+                             struct raws r[BATCH])
+{
+    const struct place from = element_place(S, start, e);
+    UNROLL
+    for (int u = 0; u < BATCH; u++) {
+        r[u] = no_elements();
+        if (e + u < n)
+            r[u] = fetch_vector(T, S, element_place(S, from, u), KEPT - 1, vectors);
+    }
+}
+
+static inline void chain_rows(shape_ptr S, const struct raws r[BATCH], int e, int n, struct lane l[VECTOR])
+{
+    UNROLL
+    for (int u = 0; u < BATCH; u++)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            chain(S, &l[c], map_element(one_of_vector(r[u], c)), e + u, 0, weights_of(0), e + u < n);
+}
+
+static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors, struct state s[VECTOR])
+{
+    enum { ALL = 1 << 30 };
+    const int n = (int)S->reduced_total;
+    struct lane l[VECTOR];
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        l[c] = empty_lane();
+    NO_UNROLL
+    for (int e = 0; e < n; e += BATCH) {
+        struct raws r[BATCH];
+        const int full = e + BATCH <= n;
+        if (full && (VECTOR == 1 || LIKELY(vectors)))
+            load_rows(T, S, start, e, ALL, 1, r);
+        else
+            load_rows(T, S, start, e, n, vectors, r);
+        LOADED();
+        if (full)
+            chain_rows(S, r, e, ALL, l);
+        else
+            chain_rows(S, r, e, n, l);
+    }
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        s[c] = lane_state(S, l[c], 0, n);
+}
+#endif
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const int64_t o = (BLOCK * THREADS + THREAD) * VECTOR;
+    struct state s[VECTOR];
+#if ORDERED
+    SHARED struct weights joins[MOMENTS ? 1 << LEVELS : 1];
+    find_weights(S, joins);
+#endif
+    if (o >= S->kept_total)
+        return;
+#if ORDERED
+    fold_columns(T, S, kept_place(S, o), b.vectors != 0, joins, s);
+#else
+    fold_columns(T, S, kept_place(S, o), b.vectors != 0, s);
+#endif
+#if HAS_COUNT
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        s[c].n = S->reduced_total;
+#endif
+#if VECTOR > 1
+    finish_vector(T, S, o, s);
+#else
+    finish_output(T, S, o, s[0], S->reduced_total);
+#endif
+}
