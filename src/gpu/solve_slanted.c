@@ -1,11 +1,12 @@
 /* Solver "slanted" of a GPU: columns whose rows begin anywhere (kernels/slanted.cl). */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "form.h"
 #include "texts.h"
 
 /* Bytes of a vector, of shared memory, and of the least row, or piece of one. */
-enum { VECTOR_BYTES = 16, MOST_ACCUMULATORS = 32, MOST_THREADS = 640, SHARED_BYTES = 40 << 10, SHORTEST_ROW = 64 };
+enum { VECTOR_BYTES = 16, MOST_ACCUMULATORS = 32, MOST_THREADS = 640, SHARED_BYTES = 47 << 10, SHORTEST_ROW = 64 };
 
 /* Bytes of what is joined in shared memory. */
 static int part_bytes(const struct problem *problem)
@@ -34,7 +35,7 @@ static int applicable(const struct mf_plan *plan)
         return 0;
     int vector = vector_of(problem);
     /* a state of one value; of few elements, only where reading one by one is too slow */
-    if (mf_emit_lane_words(problem) > (item > 4 ? 2 : 1) || (problem->reduced_total <= LANES && item > 2))
+    if (mf_emit_lane_words(problem) > (item > 4 ? 2 : getenv("MF_SLANT") ? 2 : 1) || (problem->reduced_total <= LANES && item > 2))
         return 0;
     int64_t stride = nest->in[operand][nest->kept];
     return (stride < 0 ? -stride : stride) >= vector && mf_gpu_vector_along(problem, nest->kept - 1, vector) < vector &&

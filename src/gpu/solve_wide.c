@@ -21,6 +21,8 @@ static int vector_of(const struct problem *problem)
     int v = item < 4 ? 4 / item : 1;
     if (getenv("MF_WIDE_V"))
         v = atoi(getenv("MF_WIDE_V")) / item;
+    if (mf_gpu_only_operand(problem) < 0)
+        return 1;
     return mf_gpu_vector_along(problem, problem->memory.kept - 1, v);
 }
 
@@ -47,6 +49,8 @@ static mf_status make(struct mf_plan *plan)
     int batch = ordered ? 2 : ROWS, threads = BLOCK_THREADS, beside = GPU_ROOM / BLOCK_THREADS;
     if (getenv("MF_WIDE_B"))
         sscanf(getenv("MF_WIDE_B"), "%d,%d,%d", &batch, &threads, &beside);
+    if (!ordered)
+        batch = getenv("MF_WIDE_R") ? atoi(getenv("MF_WIDE_R")) : ROWS;
     const int64_t columns = (int64_t)threads * vector;
     struct gpu_choice choice = {.kernel = mf_text_wide_cl,
                                 .threads = threads,
@@ -58,8 +62,8 @@ static mf_status make(struct mf_plan *plan)
                                 .own = {parts, reduced % parts}};
     mf_text_add(&choice.macros,
                 "#define KNOWN_COUNTS 1\n#define LANE_STEP %d\n#define STORES_VECTORS %d\n#define BATCH %d\n"
-                "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n",
-                ordered ? LANES : 1, vector > 1, batch, leaf, lanes, parts < 16 ? 4 : parts < 32 ? 4 : parts < 64 ? 5 : parts < 128 ? 6 : 7);
+                "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n#define ITEM %d\n",
+                ordered ? LANES : 1, vector > 1, batch, leaf, lanes, parts < 16 ? 4 : parts < 32 ? 4 : parts < 64 ? 5 : parts < 128 ? 6 : 7, vector * mf_gpu_widest_item(problem) >= 4 && mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0);
     snprintf(choice.text, sizeof choice.text, "%d columns a thread, %d leaves of %d elements or one more", vector, parts,
              leaf);
     return mf_gpu_make(plan, &choice);

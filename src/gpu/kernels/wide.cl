@@ -2,12 +2,66 @@
  *
  * Where order counts, the tree is walked depth first: its leaves are the elements j, j + PARTS ... of a column, Q or Q + 1
  * of them, which are OF_LEAF of the tile's lanes or, of up to LANES elements, a lane each. So a leaf is straight-line code
- * of constants. Leaves come in the order in which the tree joins them (the numbers' bits reversed), BATCH at once, and two
- * subtrees of equal height become one as soon as both are there. How many elements they have, at each height, is one of
- * two numbers: weights of moments are found once a block. Else a column is one chain, BATCH elements at once.
+ * of constants. Leaves come in the order in which the tree joins them (the numbers' bits reversed), BATCH in a turn, and
+ * those of the next turn are loaded meanwhile. Two subtrees of equal height become one as soon as both are there: how many
+ * elements they have is one of two numbers at each height, so the weights of moments are found once a block. Else a column
+ * is one chain, BATCH elements at once.
  *
  * LEVELS: of the tree above the leaves, at most. p[0]: leaves of a column, a power of two from BATCH on; p[1]: how many of
  * them have Q + 1 elements. */
+
+/* A thread's elements of one row. ITEM: bytes of an element where they are short, and of the only operand: they stay in
+ * words. (The compiler takes them apart where two ways of reading meet, and has a register for each.) */
+#if ITEM
+enum { WORDS_TAKEN = VECTOR * ITEM / 4 };
+struct ALIGNED(VECTOR * ITEM) taken {
+    uint32_t v[WORDS_TAKEN];
+};
+
+static inline struct taken no_taken(void)
+{
+    struct taken r;
+    UNROLL
+    for (int i = 0; i < WORDS_TAKEN; i++)
+        r.v[i] = 0;
+    return r;
+}
+
+static inline struct taken take(struct tensors T, shape_ptr S, struct place p, int vectors)
+{
+    struct taken r = no_taken();
+    if (vectors) {
+#define X(s) r = READ_VECTOR((GLOBAL const struct taken *)(T.in##s + p.i##s));
+        FOR_MAP_INPUTS(X)
+#undef X
+    } else {
+        UNROLL
+        for (int i = 0; i < VECTOR; i++) {
+#define X(s) \
+    r.v[i * ITEM / 4] |= ((uint32_t)T.in##s[p.i##s + i] & (0xffffffffu >> (32 - 8 * ITEM))) << 8 * ITEM * i % 32;
+            FOR_MAP_INPUTS(X)
+#undef X
+        }
+    }
+    return r;
+}
+
+static inline struct raw one_taken(struct taken v, int i)
+{
+    struct raw r;
+#define X(s) r.x##s = (in##s##_t)(v.v[i * ITEM / 4] >> 8 * ITEM * i % 32);
+    FOR_MAP_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+#else
+#define taken raws
+#define no_taken no_elements
+#define take(T, S, p, vectors) fetch_vector(T, S, p, KEPT - 1, vectors)
+#define one_taken one_of_vector
+#endif
+
 #if ORDERED
 enum { BATCH_LEVELS = BATCH > 2 ? 2 : BATCH > 1 ? 1 : 0 };
 
@@ -17,29 +71,31 @@ static inline int64_t leaf_of_batch(int parts, int j, int g)
     return j + (g & 1) * (parts / 2) + (g / 2) * (parts / 4);
 }
 
-static inline void load_leaves(struct tensors T, shape_ptr S, struct place start, int j, int vectors,
-                               struct raws r[BATCH][Q + 1])
+/* The elements of a leaf. */
+static inline void load_leaf(struct tensors T, shape_ptr S, struct place start, int64_t leaf, int vectors,
+                             struct taken r[Q + 1])
 {
     const int parts = (int)S->p[0];
-    struct place step;
-#define X(s) step.i##s = parts * in_stride(S, s, KEPT);
-    FOR_MAP_INPUTS(X)
-#undef X
+    struct place p = element_place(S, start, leaf);
     UNROLL
-    for (int g = 0; g < BATCH; g++) {
-        const int64_t leaf = leaf_of_batch(parts, j, g);
-        struct place p = element_place(S, start, leaf);
-        UNROLL
-        for (int k = 0; k <= Q; k++) {
-            r[g][k] = no_elements();
-            if (k < Q || leaf < S->p[1])
-                r[g][k] = fetch_vector(T, S, p, KEPT - 1, vectors);
-#define X(s) p.i##s += step.i##s;
-            FOR_MAP_INPUTS(X)
+    for (int k = 0; k <= Q; k++) {
+        r[k] = no_taken();
+        if (k < Q || leaf < S->p[1])
+            r[k] = take(T, S, p, vectors);
+#define X(s) p.i##s += parts * in_stride(S, s, KEPT);
+        FOR_MAP_INPUTS(X)
 #undef X
-        }
     }
-    (void)step;
+    (void)parts;
+}
+
+static inline void load_either(struct tensors T, shape_ptr S, struct place start, int64_t leaf, int vectors,
+                               struct taken r[Q + 1])
+{
+    if (VECTOR == 1 || LIKELY(vectors))
+        load_leaf(T, S, start, leaf, 1, r);
+    else
+        load_leaf(T, S, start, leaf, 0, r);
 }
 
 /* How many of n elements have the number i, counted round a circle of `round`. */
@@ -49,7 +105,7 @@ static inline int count_of(int n, int i, int round)
 }
 
 /* A leaf of n elements, a constant; j: its number. */
-static inline void leaf_states(shape_ptr S, const struct raws r[Q + 1], int n, int64_t j, struct state s[VECTOR])
+static inline void leaf_states(shape_ptr S, const struct taken r[Q + 1], int n, int64_t j, struct state s[VECTOR])
 {
     struct lane l[OF_LEAF][VECTOR];
     struct state own[OF_LEAF][VECTOR];
@@ -64,7 +120,7 @@ static inline void leaf_states(shape_ptr S, const struct raws r[Q + 1], int n, i
         for (int k = 0; k < n; k++)
             UNROLL
             for (int c = 0; c < VECTOR; c++) {
-                const struct element x = map_element(one_of_vector(r[k], c));
+                const struct element x = map_element(one_taken(r[k], c));
                 struct lane *to = &l[k % OF_LEAF][c];
                 if (!second)
                     chain(S, to, x, k / OF_LEAF, j + S->p[0] * (k % OF_LEAF), weights_of(k / OF_LEAF), 1);
@@ -125,21 +181,30 @@ static inline void find_weights(shape_ptr S, SHARED_POINTER struct weights *join
 #endif
 }
 
+/* The leaf number after j, in the order of reversed bits, of every BATCH-th. */
+static inline int next_leaf(int parts, int j)
+{
+    int bit = parts / 2 / BATCH;
+    for (; j & bit; bit /= 2)
+        j ^= bit;
+    return j | bit;
+}
+
 static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors,
                                 SHARED_POINTER const struct weights *joins, struct state s[VECTOR])
 {
-    struct state pending[LEVELS + 1][VECTOR];
+    struct state pending[LEVELS][VECTOR];
+    struct taken r[BATCH][Q + 1];
     const int parts = (int)S->p[0];
     int j = 0;
+    UNROLL
+    for (int g = 0; g < BATCH; g++)
+        load_either(T, S, start, leaf_of_batch(parts, j, g), vectors, r[g]);
+    LOADED();
     NO_UNROLL
     for (int i = 0; i < parts; i += BATCH) {
-        struct raws r[BATCH][Q + 1];
         struct state leaf[BATCH][VECTOR];
-        if (VECTOR == 1 || LIKELY(vectors))
-            load_leaves(T, S, start, j, 1, r);
-        else
-            load_leaves(T, S, start, j, 0, r);
-        LOADED();
+        const int next = next_leaf(parts, j);
         UNROLL
         for (int g = 0; g < BATCH; g++) {
             const int64_t at = leaf_of_batch(parts, j, g);
@@ -147,6 +212,9 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
                 leaf_states(S, r[g], Q + 1, at, leaf[g]);
             else
                 leaf_states(S, r[g], Q, at, leaf[g]);
+            if (i + BATCH < parts)
+                load_either(T, S, start, leaf_of_batch(parts, next, g), vectors, r[g]);
+            LOADED();
         }
         UNROLL
         for (int b = 0; b < BATCH_LEVELS; b++)
@@ -162,7 +230,7 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
             s[c] = leaf[0][c];
         int waits = 0;
         UNROLL
-        for (int b = BATCH_LEVELS; b <= LEVELS; b++) {
+        for (int b = BATCH_LEVELS; b < LEVELS; b++) {
             if (!waits && (i >> b & 1)) {
                 const struct weights w = weights_at(parts, joins, b, j);
                 UNROLL
@@ -175,56 +243,62 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
                 waits = 1;
             }
         }
-        /* the next number, in the order of reversed bits */
-        int bit = parts / 2 / BATCH;
-        for (; j & bit; bit /= 2)
-            j ^= bit;
-        j |= bit;
+        j = next;
     }
 }
 #else
-static inline void load_rows(struct tensors T, shape_ptr S, struct place start, int e, int n, int vectors,
-                             struct raws r[BATCH])
+/* The next `steps` rows, from `from` on, which is moved on. */
+static inline void load_rows(struct tensors T, shape_ptr S, struct place *from, int steps, int vectors,
+                             struct taken r[BATCH])
 {
-    const struct place from = element_place(S, start, e);
     UNROLL
     for (int u = 0; u < BATCH; u++) {
-        r[u] = no_elements();
-        if (e + u < n)
-            r[u] = fetch_vector(T, S, element_place(S, from, u), KEPT - 1, vectors);
+        r[u] = no_taken();
+        if (u < steps)
+            r[u] = take(T, S, *from, vectors);
+#define X(s) from->i##s += in_stride(S, s, KEPT);
+        FOR_MAP_INPUTS(X)
+#undef X
     }
 }
 
-static inline void chain_rows(shape_ptr S, const struct raws r[BATCH], int e, int n, struct lane l[VECTOR])
+static inline void chain_rows(shape_ptr S, const struct taken r[BATCH], int e, int steps, struct lane l[VECTOR])
 {
     UNROLL
     for (int u = 0; u < BATCH; u++)
-        UNROLL
-        for (int c = 0; c < VECTOR; c++)
-            chain(S, &l[c], map_element(one_of_vector(r[u], c)), e + u, 0, weights_of(0), e + u < n);
+        if (u < steps)
+            UNROLL
+            for (int c = 0; c < VECTOR; c++)
+                chain(S, &l[c], map_element(one_taken(r[u], c)), e + u, 0, weights_of(0), 1);
 }
 
 static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors, struct state s[VECTOR])
 {
-    enum { ALL = 1 << 30 };
     const int n = (int)S->reduced_total;
     struct lane l[VECTOR];
     UNROLL
     for (int c = 0; c < VECTOR; c++)
         l[c] = empty_lane();
-    NO_UNROLL
-    for (int e = 0; e < n; e += BATCH) {
-        struct raws r[BATCH];
-        const int full = e + BATCH <= n;
-        if (full && (VECTOR == 1 || LIKELY(vectors)))
-            load_rows(T, S, start, e, ALL, 1, r);
-        else
-            load_rows(T, S, start, e, n, vectors, r);
+    if (VECTOR > 1 && !LIKELY(vectors)) { /* rare, so it is short */
+        NO_UNROLL
+        for (int e = 0; e < n; e++) {
+            const struct taken r = take(T, S, element_place(S, start, e), 0);
+            UNROLL
+            for (int c = 0; c < VECTOR; c++)
+                chain(S, &l[c], map_element(one_taken(r, c)), e, 0, weights_of(0), 1);
+        }
+    } else {
+        struct taken r[BATCH];
+        int e = 0;
+        NO_UNROLL
+        for (; e + BATCH <= n; e += BATCH) {
+            load_rows(T, S, &start, BATCH, 1, r);
+            LOADED();
+            chain_rows(S, r, e, BATCH, l);
+        }
+        load_rows(T, S, &start, n - e, 1, r);
         LOADED();
-        if (full)
-            chain_rows(S, r, e, ALL, l);
-        else
-            chain_rows(S, r, e, n, l);
+        chain_rows(S, r, e, n - e, l);
     }
     UNROLL
     for (int c = 0; c < VECTOR; c++)
