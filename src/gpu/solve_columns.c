@@ -372,7 +372,7 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
-    const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 8);
+    const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
         choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
         mf_gpu_define_lanes(problem, form.vector, &choice.macros);

@@ -93,7 +93,7 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
         int held = mf_emit_bytes_operand(problem) >= 0 ? 4 : mf_clamp(MOST_ACCUMULATORS / (vector * words), 1, 4);
         while (lanes / form.lane_threads > held)
             form.lane_threads *= 2;
-        form.batch = 8 / held;
+        form.batch = (getenv("MF_SL_B") ? atoi(getenv("MF_SL_B")) : 8) / held;
     }
     form.held = lanes / form.lane_threads;
     form.present = (int)(reduced < LANES ? (reduced + form.lane_threads - 1) / form.lane_threads : form.held);
@@ -124,7 +124,7 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
 static int blocks_beside(const struct problem *problem, const struct slanted_form *form)
 {
     if (problem->reduced_total > LANES)
-        return 1;
+        return getenv("MF_SL_BES") ? mf_clamp(atoi(getenv("MF_SL_BES")) / form->threads, 1, 16) : 1;
     return mf_clamp((mf_emit_bytes_operand(problem) >= 0 ? 2048 : 1536) / form->threads, 1, 16);
 }
 
@@ -166,12 +166,14 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes +=
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
+    mf_text_append(&choice.functions, mf_text_taken_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define TEAM_VECTOR 1\n"
-                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n",
+                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n#define ITEM %d\n",
                 form.lane_threads, form.held, form.batch, form.present, reduced <= LANES, tiles == 1,
-                tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles));
+                tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
+                mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0);
     snprintf(choice.text, sizeof choice.text,
              "%lld columns a block, vectors of %d, %d threads of %d lanes each, %lld parts of %lld tiles",
              (long long)form.columns, form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);

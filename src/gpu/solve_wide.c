@@ -8,64 +8,79 @@
 
 enum {
     LEAST_ELEMENTS = 16,
-    MOST_ELEMENTS = 1023, /* with 4 to 7 in each of LANES leaves */
-    MOST_WORDS = 4,       /* of a column's state */
-    LEAST_THREADS = 320,  /* of a multiprocessor */
+    MOST_ELEMENTS = 1023,  /* in order: with 4 to 7 in each of LANES leaves */
+    MOST_WORDS = 4,        /* of a column's state */
+    LEAST_BYTES = 1300,    /* of a row, for each multiprocessor: of less there are too few threads, or loads */
     BLOCK_THREADS = 128
 };
 
-/* Columns of a thread: 4 bytes. */
-static int vector_of(const struct problem *problem)
+/* Bytes of a row, for each multiprocessor. */
+static int64_t bytes_of(const struct mf_plan *plan)
 {
+    return plan->problem.kept_total * mf_gpu_widest_item(&plan->problem) /
+           MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+}
+
+/* Columns of a thread: 4 bytes, or 8 where they are enough and a chain each. */
+static int vector_of(const struct mf_plan *plan)
+{
+    enum { MANY = 7200 };
+    const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem);
-    int v = item < 4 ? 4 / item : 1;
-    if (getenv("MF_WIDE_V"))
-        v = atoi(getenv("MF_WIDE_V")) / item;
-    if (mf_gpu_only_operand(problem) < 0)
-        return 1;
-    return mf_gpu_vector_along(problem, problem->memory.kept - 1, v);
+    const int bytes = mf_emit_is_ordered(problem) || bytes_of(plan) < MANY ? 4 : 8;
+    return item < bytes && mf_gpu_only_operand(problem) >= 0
+               ? mf_gpu_vector_along(problem, problem->memory.kept - 1, bytes / item)
+               : 1;
 }
 
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    const int64_t least = LEAST_THREADS * (int64_t)MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
-    return mf_gpu_is_columns(problem) && nest->reduced == 1 && !nest->window_count &&
-           problem->reduced_total >= LEAST_ELEMENTS && problem->reduced_total <= MOST_ELEMENTS &&
-           problem->program.reducer_count && !mf_emit_has_kind(problem, RED_USER) &&
+    const int64_t most = mf_emit_is_ordered(problem) ? MOST_ELEMENTS : TILE, reduced = problem->reduced_total;
+    return mf_gpu_is_columns(problem) && nest->reduced == 1 && !nest->window_count && reduced >= LEAST_ELEMENTS &&
+           reduced <= most && problem->program.reducer_count && !mf_emit_has_kind(problem, RED_USER) &&
            mf_emit_bytes_operand(problem) < 0 && mf_nest_is_as_written(nest) &&
-           mf_emit_lane_words(problem) <= MOST_WORDS && problem->kept_total / vector_of(problem) >= least;
+           mf_emit_lane_words(problem) <= MOST_WORDS && bytes_of(plan) >= LEAST_BYTES;
+}
+
+/* Threads that a multiprocessor has room for, by the words of a thread's states: compiled for more a kernel would spill. */
+static int room_of(const struct problem *problem, int vector)
+{
+    const int words = mf_emit_lane_words(problem) * vector;
+    if (!mf_emit_is_ordered(problem) || words <= 2)
+        return GPU_ROOM;
+    return words > 4 || (words > 3 && mf_gpu_two_phases(problem)) ? 384 : words > 3 ? 512 : 768;
 }
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { LEAST_LEAF = 4, ROWS = 16 };
+    enum { LEAST_LEAF = 4, LEAVES = 4, IN_FLIGHT = 40 << 10 };
     const struct problem *problem = &plan->problem;
-    const int vector = vector_of(problem), ordered = mf_emit_is_ordered(problem);
-    const int64_t reduced = problem->reduced_total;
-    const int parts = mf_power_below(reduced / LEAST_LEAF), leaf = (int)(reduced / parts);
-    const int lanes = reduced <= LANES ? 2 * LEAST_LEAF : LANES / parts;
-    int batch = ordered ? 2 : ROWS, threads = BLOCK_THREADS, beside = GPU_ROOM / BLOCK_THREADS;
-    if (getenv("MF_WIDE_B"))
-        sscanf(getenv("MF_WIDE_B"), "%d,%d,%d", &batch, &threads, &beside);
-    if (!ordered)
-        batch = getenv("MF_WIDE_R") ? atoi(getenv("MF_WIDE_R")) : ROWS;
-    const int64_t columns = (int64_t)threads * vector;
+    const int item = mf_gpu_widest_item(problem), vector = vector_of(plan), ordered = mf_emit_is_ordered(problem);
+    const int64_t columns = (int64_t)BLOCK_THREADS * vector, reduced = problem->reduced_total;
+    const int parts = mf_clamp(mf_power_below(reduced / LEAST_LEAF), 1, LANES), rows = (int)(IN_FLIGHT / bytes_of(plan));
+    int levels = 4; /* where lanes have one element each, and fewer levels are walked as well */
+    while (1 << levels < parts)
+        levels++;
     struct gpu_choice choice = {.kernel = mf_text_wide_cl,
-                                .threads = threads,
-                                .beside = beside,
+                                .threads = BLOCK_THREADS,
+                                .beside = room_of(problem, vector) / BLOCK_THREADS,
                                 .vector = vector,
                                 .vector_loop = problem->memory.kept - 1,
                                 .reads_once = mf_gpu_reads_once(problem, vector),
                                 .blocks = (problem->kept_total + columns - 1) / columns,
                                 .own = {parts, reduced % parts}};
+    mf_text_append(&choice.functions, mf_text_taken_cl);
     mf_text_add(&choice.macros,
                 "#define KNOWN_COUNTS 1\n#define LANE_STEP %d\n#define STORES_VECTORS %d\n#define BATCH %d\n"
-                "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n#define ITEM %d\n",
-                ordered ? LANES : 1, vector > 1, batch, leaf, lanes, parts < 16 ? 4 : parts < 32 ? 4 : parts < 64 ? 5 : parts < 128 ? 6 : 7, vector * mf_gpu_widest_item(problem) >= 4 && mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0);
-    snprintf(choice.text, sizeof choice.text, "%d columns a thread, %d leaves of %d elements or one more", vector, parts,
-             leaf);
+                "#define ITEM %d\n",
+                ordered ? LANES : 1, vector > 1, ordered ? LEAVES : mf_clamp(mf_power_above(rows), 8, 32),
+                item < 4 && vector * item >= 4 ? item : 0);
+    if (ordered)
+        mf_text_add(&choice.macros, "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n", (int)(reduced / parts),
+                    reduced <= LANES ? 2 * LEAST_LEAF : LANES / parts, levels);
+    snprintf(choice.text, sizeof choice.text, "%d columns a thread", vector);
     return mf_gpu_make(plan, &choice);
 }
 

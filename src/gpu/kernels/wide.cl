@@ -10,58 +10,6 @@
  * LEVELS: of the tree above the leaves, at most. p[0]: leaves of a column, a power of two from BATCH on; p[1]: how many of
  * them have Q + 1 elements. */
 
-/* A thread's elements of one row. ITEM: bytes of an element where they are short, and of the only operand: they stay in
- * words. (The compiler takes them apart where two ways of reading meet, and has a register for each.) */
-#if ITEM
-enum { WORDS_TAKEN = VECTOR * ITEM / 4 };
-struct ALIGNED(VECTOR * ITEM) taken {
-    uint32_t v[WORDS_TAKEN];
-};
-
-static inline struct taken no_taken(void)
-{
-    struct taken r;
-    UNROLL
-    for (int i = 0; i < WORDS_TAKEN; i++)
-        r.v[i] = 0;
-    return r;
-}
-
-static inline struct taken take(struct tensors T, shape_ptr S, struct place p, int vectors)
-{
-    struct taken r = no_taken();
-    if (vectors) {
-#define X(s) r = READ_VECTOR((GLOBAL const struct taken *)(T.in##s + p.i##s));
-        FOR_MAP_INPUTS(X)
-#undef X
-    } else {
-        UNROLL
-        for (int i = 0; i < VECTOR; i++) {
-#define X(s) \
-    r.v[i * ITEM / 4] |= ((uint32_t)T.in##s[p.i##s + i] & (0xffffffffu >> (32 - 8 * ITEM))) << 8 * ITEM * i % 32;
-            FOR_MAP_INPUTS(X)
-#undef X
-        }
-    }
-    return r;
-}
-
-static inline struct raw one_taken(struct taken v, int i)
-{
-    struct raw r;
-#define X(s) r.x##s = (in##s##_t)(v.v[i * ITEM / 4] >> 8 * ITEM * i % 32);
-    FOR_MAP_INPUTS(X)
-#undef X
-    r.none = 0;
-    return r;
-}
-#else
-#define taken raws
-#define no_taken no_elements
-#define take(T, S, p, vectors) fetch_vector(T, S, p, KEPT - 1, vectors)
-#define one_taken one_of_vector
-#endif
-
 #if ORDERED
 enum { BATCH_LEVELS = BATCH > 2 ? 2 : BATCH > 1 ? 1 : 0 };
 
@@ -247,58 +195,58 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
     }
 }
 #else
-/* The next `steps` rows, from `from` on, which is moved on. */
-static inline void load_rows(struct tensors T, shape_ptr S, struct place *from, int steps, int vectors,
-                             struct taken r[BATCH])
+static inline struct place next_row(shape_ptr S, struct place p)
 {
-    UNROLL
-    for (int u = 0; u < BATCH; u++) {
-        r[u] = no_taken();
-        if (u < steps)
-            r[u] = take(T, S, *from, vectors);
-#define X(s) from->i##s += in_stride(S, s, KEPT);
-        FOR_MAP_INPUTS(X)
+#define X(s) p.i##s += in_stride(S, s, KEPT);
+    FOR_MAP_INPUTS(X)
 #undef X
-    }
+    return p;
 }
 
-static inline void chain_rows(shape_ptr S, const struct taken r[BATCH], int e, int steps, struct lane l[VECTOR])
+static inline void chain_row(shape_ptr S, struct taken r, int e, struct lane l[VECTOR])
 {
     UNROLL
-    for (int u = 0; u < BATCH; u++)
-        if (u < steps)
-            UNROLL
-            for (int c = 0; c < VECTOR; c++)
-                chain(S, &l[c], map_element(one_taken(r[u], c)), e + u, 0, weights_of(0), 1);
+    for (int c = 0; c < VECTOR; c++)
+        chain(S, &l[c], map_element(one_taken(r, c)), e, 0, weights_of(0), 1);
 }
 
 static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors, struct state s[VECTOR])
 {
     const int n = (int)S->reduced_total;
     struct lane l[VECTOR];
+    struct place p = start;
+    struct taken r[BATCH];
+    int e = 0;
     UNROLL
     for (int c = 0; c < VECTOR; c++)
         l[c] = empty_lane();
     if (VECTOR > 1 && !LIKELY(vectors)) { /* rare, so it is short */
         NO_UNROLL
-        for (int e = 0; e < n; e++) {
-            const struct taken r = take(T, S, element_place(S, start, e), 0);
-            UNROLL
-            for (int c = 0; c < VECTOR; c++)
-                chain(S, &l[c], map_element(one_taken(r, c)), e, 0, weights_of(0), 1);
-        }
+        for (; e < n; e++)
+            chain_row(S, take(T, S, element_place(S, start, e), 0), e, l);
     } else {
-        struct taken r[BATCH];
-        int e = 0;
-        NO_UNROLL
-        for (; e + BATCH <= n; e += BATCH) {
-            load_rows(T, S, &start, BATCH, 1, r);
-            LOADED();
-            chain_rows(S, r, e, BATCH, l);
+        UNROLL
+        for (int u = 0; u < BATCH; u++) {
+            r[u] = no_taken();
+            if (u < n)
+                r[u] = take(T, S, p, 1);
+            p = next_row(S, p);
         }
-        load_rows(T, S, &start, n - e, 1, r);
         LOADED();
-        chain_rows(S, r, e, n - e, l);
+        NO_UNROLL
+        for (; e + BATCH <= n; e += BATCH)
+            UNROLL
+            for (int u = 0; u < BATCH; u++) {
+                chain_row(S, r[u], e + u, l);
+                if (e + BATCH + u < n)
+                    r[u] = take(T, S, p, 1);
+                p = next_row(S, p);
+                LOADED();
+            }
+        UNROLL
+        for (int u = 0; u < BATCH; u++)
+            if (e + u < n)
+                chain_row(S, r[u], e + u, l);
     }
     UNROLL
     for (int c = 0; c < VECTOR; c++)
