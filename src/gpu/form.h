@@ -9,6 +9,9 @@
  * needs. With this one a thread has 64. */
 enum { GPU_ROOM = 1024 };
 
+/* Counters of blocks side by side whose tiles are joined by the last of them (kernels/parts.cl). */
+enum { GPU_COUNTERS = 17 };
+
 /* Whether no reducer is a user's that is given as callbacks or keeps its elements' order. */
 int mf_gpu_any_order(const struct mf_plan *plan);
 /* Whether the columns of a fold lie next to each other in memory, and their elements do not. */

@@ -1,6 +1,5 @@
 /* Solver "slanted" of a GPU: columns whose rows begin anywhere (kernels/slanted.cl). */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "form.h"
 #include "texts.h"
@@ -34,8 +33,9 @@ static int applicable(const struct mf_plan *plan)
         nest->reduced != 1 || mf_gpu_two_phases(problem))
         return 0;
     int vector = vector_of(problem);
-    /* a state of one value; of few elements, only where reading one by one is too slow */
-    if (mf_emit_lane_words(problem) > (item > 4 ? 2 : getenv("MF_SLANT") ? 2 : 1) || (problem->reduced_total <= LANES && item > 2))
+    /* a state of two words; of few elements one, and only where reading one by one is too slow */
+    const int words = mf_emit_lane_words(problem);
+    if (words > 2 || (problem->reduced_total <= LANES && (item > 2 || words > 1)))
         return 0;
     int64_t stride = nest->in[operand][nest->kept];
     return (stride < 0 ? -stride : stride) >= vector && mf_gpu_vector_along(problem, nest->kept - 1, vector) < vector &&
@@ -93,7 +93,7 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
         int held = mf_emit_bytes_operand(problem) >= 0 ? 4 : mf_clamp(MOST_ACCUMULATORS / (vector * words), 1, 4);
         while (lanes / form.lane_threads > held)
             form.lane_threads *= 2;
-        form.batch = (getenv("MF_SL_B") ? atoi(getenv("MF_SL_B")) : 8) / held;
+        form.batch = (words > 1 && item < 4 ? 6 : 4) / held;
     }
     form.held = lanes / form.lane_threads;
     form.present = (int)(reduced < LANES ? (reduced + form.lane_threads - 1) / form.lane_threads : form.held);
@@ -123,8 +123,9 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
  * (seen with NVRTC 13.0). Of one step a thread has so little to do that many are wanted. */
 static int blocks_beside(const struct problem *problem, const struct slanted_form *form)
 {
+    enum { ROOM = 640 };
     if (problem->reduced_total > LANES)
-        return getenv("MF_SL_BES") ? mf_clamp(atoi(getenv("MF_SL_BES")) / form->threads, 1, 16) : 1;
+        return mf_clamp(ROOM / form->threads, 1, 16);
     return mf_clamp((mf_emit_bytes_operand(problem) >= 0 ? 2048 : 1536) / form->threads, 1, 16);
 }
 
@@ -165,15 +166,17 @@ static mf_status make(struct mf_plan *plan)
     choice.workspace_bytes = 2 * VECTOR_BYTES;
     if (tiles > 1)
         choice.workspace_bytes +=
-            problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
+            problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + GPU_COUNTERS * 4 * column_blocks;
     mf_text_append(&choice.functions, mf_text_taken_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define TEAM_VECTOR 1\n"
-                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n#define ITEM %d\n",
+                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n#define ITEM %d\n"
+                "#define SHARED_PARTS %d\n#define JOIN_STATES (SHARED_PARTS / (BYTES ? 2 : 1))\n",
                 form.lane_threads, form.held, form.batch, form.present, reduced <= LANES, tiles == 1,
                 tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
-                mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0);
+                mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0,
+                form.threads * (form.vector + 1) > 2 * LANES ? form.threads * (form.vector + 1) : 2 * LANES);
     snprintf(choice.text, sizeof choice.text,
              "%lld columns a block, vectors of %d, %d threads of %d lanes each, %lld parts of %lld tiles",
              (long long)form.columns, form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);

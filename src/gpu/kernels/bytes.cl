@@ -4,7 +4,7 @@
  *
  * p[0]: blocks; p[1]: threads of a circle, p[2]: circles of a block; p[3]: the thread of all whose turn the last vector is,
  * which is not whole. A column's sum in a block stays below 2^31. workspace: the blocks' sums, then a counter. */
-enum { WORDS_READ = 4, AT_A_TIME = 8 /* blocks' sums */ };
+enum { WORDS_READ = 4, AT_A_TIME = 16 /* blocks' sums */ };
 
 /* The first n bytes of a vector. */
 static inline struct words some_bytes(GLOBAL const char *from, int n)

@@ -7,7 +7,7 @@
  * only tile, which is not full). PRESENT: how many of the HELD have elements at all.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
- * workspace: p[3] states for every column, tile by tile, then a counter for every block side by side. */
+ * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
 enum { SPAN = COLUMN_THREADS * VECTOR, BLOCK_COLUMNS = THREADS / LANE_THREADS * VECTOR };
 
 /* Elements at constant distances: where one is, and how to come to the next. (Multiplying for each takes longer than
@@ -314,9 +314,9 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
  * shared memory, the tree's upper levels, and shares the rest with the threads next to it: everything goes through
  * shared memory once. Else a level at a time. The result is s[0] or s of the threads that keep one. */
 #if WHOLE_LANES
-enum { SHARED_STATES = LEVELS > 1 ? LEVELS : 1 };
+enum { OWN_STATES = THREADS * VECTOR * (LEVELS > 1 ? LEVELS : 1) };
 #else
-enum { SHARED_STATES = 1 };
+enum { OWN_STATES = THREADS * VECTOR };
 #endif
 #define ONE_COLUMN (LANE_THREADS >= VECTOR)
 enum { BESIDE = ONE_COLUMN ? LANE_THREADS / VECTOR : LANE_THREADS, OF_COLUMNS = COLUMN_THREADS * LANE_THREADS };
@@ -376,7 +376,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     EXCHANGE_MEMORY
     KEPT_MEMORY
-    SHARED struct state shared[THREADS * VECTOR * SHARED_STATES];
+    SHARED struct state shared[OWN_STATES > JOIN_STATES ? OWN_STATES : JOIN_STATES];
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -421,5 +421,5 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (tiles == 1)
         return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
-    join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), shared, &flag);
+    join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), part, shared, &flag);
 }

@@ -8,10 +8,9 @@
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: columns of a block, p[5]: blocks
  * side by side in a row, p[6], p[7]: where the operand's memory begins and ends, p[8]: blocks side by side in all, p[9]:
  * 2^16 / vectors of a row, rounded up.
- * workspace: two vectors, p[3] states for every column, tile by tile, then a counter for every block side by side. */
+ * workspace: two vectors, p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
 enum {
-    LAST_LANES = STATE_WORDS <= 2 ? (LANE_THREADS < 16 ? LANE_THREADS : 16) : (LANE_THREADS < 8 ? LANE_THREADS : 8),
-    SHARED_PARTS = THREADS * (VECTOR + 1)
+    LAST_LANES = STATE_WORDS <= 2 ? (LANE_THREADS < 16 ? LANE_THREADS : 16) : (LANE_THREADS < 8 ? LANE_THREADS : 8)
 };
 
 /* What is joined in shared memory: sums of bytes stay narrow. */
@@ -334,6 +333,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             BARRIER();
     }
     if (tiles > 1)
-        join_columns(exchange_, T, S, states, columns, count, block, (SHARED_POINTER struct state *)shared,
-                     &flag);
+        join_columns(exchange_, T, S, states, columns, count, block, share,
+                     (SHARED_POINTER struct state *)shared, &flag);
 }
