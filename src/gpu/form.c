@@ -203,6 +203,12 @@ void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_t
         mf_text_add(macros, "#define BEST %s_%s\n", least ? "least" : "greater", type);
 }
 
+/* The groups cost three microseconds; what they save grows with the tiles, and with the states. (Measured on an H100.) */
+int mf_gpu_joins_groups(const struct problem *problem, int64_t tiles, int64_t tiles_of_block)
+{
+    return tiles_of_block == 1 && tiles <= TILE && tiles > (mf_emit_state_words(problem) > 2 ? 160 : 300);
+}
+
 /* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none
  * of more than 256. */
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted)

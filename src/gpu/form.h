@@ -9,8 +9,10 @@
  * needs. With this one a thread has 64. */
 enum { GPU_ROOM = 1024 };
 
-/* Counters of blocks side by side whose tiles are joined by the last of them (kernels/parts.cl). */
+/* Counters of blocks side by side whose tiles are joined by the last of them, and whether in groups: GROUPED of
+ * kernels/parts.cl. */
 enum { GPU_COUNTERS = 17 };
+int mf_gpu_joins_groups(const struct problem *problem, int64_t tiles, int64_t tiles_of_block);
 
 /* Whether no reducer is a user's that is given as callbacks or keeps its elements' order. */
 int mf_gpu_any_order(const struct mf_plan *plan);

@@ -7,7 +7,7 @@
 enum {
     VECTOR_BYTES = 16,
     MOST_THREADS = 512,
-    MOST_COLUMNS = 256, /* the blocks' sums are as many words each, which one block reads */
+    MOST_COLUMNS = 512, /* the blocks' sums are as many words each, which one block reads */
     LEAST_BYTES = 1 << 23, /* of fewer the blocks' sums take as long */
     MOST_ROWS = 1 << 23    /* of a block: their sum is below 2^31 */
 };

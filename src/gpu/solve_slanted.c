@@ -123,9 +123,9 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
  * (seen with NVRTC 13.0). Of one step a thread has so little to do that many are wanted. */
 static int blocks_beside(const struct problem *problem, const struct slanted_form *form)
 {
-    enum { ROOM = 640 };
+    enum { ROOM = 640, ROOM_WIDE = 800 };
     if (problem->reduced_total > LANES)
-        return mf_clamp(ROOM / form->threads, 1, 16);
+        return mf_clamp((mf_gpu_widest_item(problem) < 4 ? ROOM : ROOM_WIDE) / form->threads, 1, 16);
     return mf_clamp((mf_emit_bytes_operand(problem) >= 0 ? 2048 : 1536) / form->threads, 1, 16);
 }
 
@@ -172,11 +172,11 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros,
                 "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define TEAM_VECTOR 1\n"
                 "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n#define ITEM %d\n"
-                "#define SHARED_PARTS %d\n#define JOIN_STATES (SHARED_PARTS / (BYTES ? 2 : 1))\n",
+                "#define SHARED_PARTS (THREADS * (VECTOR + 1))\n#define JOIN_STATES (SHARED_PARTS / (BYTES ? 2 : 1))\n#define GROUPED %d\n",
                 form.lane_threads, form.held, form.batch, form.present, reduced <= LANES, tiles == 1,
                 tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
                 mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0,
-                form.threads * (form.vector + 1) > 2 * LANES ? form.threads * (form.vector + 1) : 2 * LANES);
+                mf_gpu_joins_groups(problem, tiles, share));
     snprintf(choice.text, sizeof choice.text,
              "%lld columns a block, vectors of %d, %d threads of %d lanes each, %lld parts of %lld tiles",
              (long long)form.columns, form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);

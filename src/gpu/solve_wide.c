@@ -10,7 +10,6 @@ enum {
     LEAST_ELEMENTS = 16,
     MOST_ELEMENTS = 1023,  /* in order: with 4 to 7 in each of LANES leaves */
     MOST_WORDS = 4,        /* of a column's state */
-    LEAST_BYTES = 1300,    /* of a row, for each multiprocessor: of less there are too few threads, or loads */
     BLOCK_THREADS = 128
 };
 
@@ -33,6 +32,17 @@ static int vector_of(const struct mf_plan *plan)
                : 1;
 }
 
+/* Whether a row is long enough, for each multiprocessor: of fewer bytes too little is loaded at once, and other solvers
+ * add as fast where threads are few. */
+static int is_wide(const struct mf_plan *plan)
+{
+    enum { LEAST_BYTES = 1300, LEAST_ORDERED = 900, LEAST_SUMS = 700 /* columns */ };
+    const struct problem *problem = &plan->problem;
+    const int ordered = mf_emit_is_ordered(problem), sums = ordered && mf_emit_lane_words(problem) == 1;
+    return bytes_of(plan) >= (ordered && !sums ? LEAST_ORDERED : LEAST_BYTES) &&
+           (!sums || bytes_of(plan) >= LEAST_SUMS * mf_gpu_widest_item(problem));
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -41,7 +51,7 @@ static int applicable(const struct mf_plan *plan)
     return mf_gpu_is_columns(problem) && nest->reduced == 1 && !nest->window_count && reduced >= LEAST_ELEMENTS &&
            reduced <= most && problem->program.reducer_count && !mf_emit_has_kind(problem, RED_USER) &&
            mf_emit_bytes_operand(problem) < 0 && mf_nest_is_as_written(nest) &&
-           mf_emit_lane_words(problem) <= MOST_WORDS && bytes_of(plan) >= LEAST_BYTES;
+           mf_emit_lane_words(problem) <= MOST_WORDS && is_wide(plan);
 }
 
 /* Threads that a multiprocessor has room for, by the words of a thread's states: compiled for more a kernel would spill. */

@@ -376,7 +376,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     EXCHANGE_MEMORY
     KEPT_MEMORY
-    SHARED struct state shared[OWN_STATES > JOIN_STATES ? OWN_STATES : JOIN_STATES];
+    SHARED struct state shared[OWN_STATES];
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
