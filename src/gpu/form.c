@@ -203,10 +203,14 @@ void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_t
         mf_text_add(macros, "#define BEST %s_%s\n", least ? "least" : "greater", type);
 }
 
-/* The groups cost three microseconds; what they save grows with the tiles, and with the states. (Measured on an H100.) */
-int mf_gpu_joins_groups(const struct problem *problem, int64_t tiles, int64_t tiles_of_block)
+/* A second meeting of blocks costs a few microseconds; what groups save grows with the states that the last block would
+ * read alone. (Measured on an H100.) */
+int mf_gpu_joins_groups(const struct problem *problem, int64_t block_columns, int64_t tiles, int64_t tiles_of_block)
 {
-    return tiles_of_block == 1 && tiles <= TILE && tiles > (mf_emit_state_words(problem) > 2 ? 160 : 300);
+    enum { LEAST = 17, MANY = 160, MANY_SMALL = 300, WIDE = 64 };
+    const int large = mf_emit_state_words(problem) > 2;
+    return tiles_of_block == 1 && tiles >= LEAST && tiles <= TILE &&
+           (tiles > (large ? MANY : MANY_SMALL) || (large && block_columns > WIDE));
 }
 
 /* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none

@@ -7,7 +7,7 @@
 enum {
     VECTOR_BYTES = 16,
     MOST_THREADS = 512,
-    MOST_COLUMNS = 512, /* the blocks' sums are as many words each, which one block reads */
+    MOST_COLUMNS = 512,    /* the blocks' sums are as many words each, which one block reads */
     LEAST_BYTES = 1 << 23, /* of fewer the blocks' sums take as long */
     MOST_ROWS = 1 << 23    /* of a block: their sum is below 2^31 */
 };
@@ -36,8 +36,8 @@ static int applicable(const struct mf_plan *plan)
     const int operand = mf_emit_bytes_operand(problem);
     const int threads = mf_gpu_most_threads(plan, MOST_THREADS);
     return operand >= 0 && nest->kept == 1 && nest->reduced == 1 && !nest->window_count && nest->in[operand][0] == 1 &&
-           nest->in[operand][1] == nest->size[0] && nest->size[0] % VECTOR_BYTES && nest->size[0] <= MOST_COLUMNS && circle_of(nest->size[0]) <= threads &&
-           problem->reduced_total >= LEAST_BYTES / nest->size[0] &&
+           nest->in[operand][1] == nest->size[0] && nest->size[0] % VECTOR_BYTES && nest->size[0] <= MOST_COLUMNS &&
+           circle_of(nest->size[0]) <= threads && problem->reduced_total >= LEAST_BYTES / nest->size[0] &&
            problem->reduced_total / blocks_of(plan, threads) < MOST_ROWS;
 }
 

@@ -372,6 +372,7 @@ static mf_status make(struct mf_plan *plan)
     if (tiles > 1)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + GPU_COUNTERS * 4 * column_blocks;
+    /* without the kernel for whole tiles; so too where the last tile would take others' time */
     const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
         choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
@@ -387,9 +388,8 @@ static mf_status make(struct mf_plan *plan)
                 "#define JOIN_STATES %d\n#define GROUPED %d\n",
                 form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
                 form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
-                form.together, whole, one_part, form.vector > form.lane_threads,
-                choice.threads * form.vector,
-                mf_gpu_joins_groups(problem, tiles, share));
+                form.together, whole, one_part, form.vector > form.lane_threads, choice.threads * form.vector,
+                mf_gpu_joins_groups(problem, block_columns, tiles, share));
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

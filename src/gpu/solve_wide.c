@@ -1,6 +1,5 @@
 /* Solver "wide" of a GPU: many columns of few elements (kernels/wide.cl). */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "emit_reducers.h"
 #include "form.h"
@@ -8,8 +7,8 @@
 
 enum {
     LEAST_ELEMENTS = 16,
-    MOST_ELEMENTS = 1023,  /* in order: with 4 to 7 in each of LANES leaves */
-    MOST_WORDS = 4,        /* of a column's state */
+    MOST_ELEMENTS = 1023, /* in order: with 4 to 7 in each of LANES leaves */
+    MOST_WORDS = 4,       /* of a column's state */
     BLOCK_THREADS = 128
 };
 
@@ -20,7 +19,7 @@ static int64_t bytes_of(const struct mf_plan *plan)
            MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
 }
 
-/* Columns of a thread: 4 bytes, or 8 where they are enough and a chain each. */
+/* Columns of a thread: 4 bytes, or 8 where they are many and a chain each. */
 static int vector_of(const struct mf_plan *plan)
 {
     enum { MANY = 7200 };
@@ -32,15 +31,16 @@ static int vector_of(const struct mf_plan *plan)
                : 1;
 }
 
-/* Whether a row is long enough, for each multiprocessor: of fewer bytes too little is loaded at once, and other solvers
- * add as fast where threads are few. */
+/* Whether a row is long enough, for each multiprocessor: of fewer bytes too little is loaded at once; solver columns adds
+ * numbers as fast where threads are few, and is slowest with moments. */
 static int is_wide(const struct mf_plan *plan)
 {
-    enum { LEAST_BYTES = 1300, LEAST_ORDERED = 900, LEAST_SUMS = 700 /* columns */ };
+    enum { LEAST_BYTES = 1300, LEAST_OF_MOMENTS = 900, LEAST_SUMS = 700 /* columns */ };
     const struct problem *problem = &plan->problem;
-    const int ordered = mf_emit_is_ordered(problem), sums = ordered && mf_emit_lane_words(problem) == 1;
-    return bytes_of(plan) >= (ordered && !sums ? LEAST_ORDERED : LEAST_BYTES) &&
-           (!sums || bytes_of(plan) >= LEAST_SUMS * mf_gpu_widest_item(problem));
+    const int item = mf_gpu_widest_item(problem), moments = mf_emit_has_kind(problem, RED_MOMENTS);
+    const int sums = mf_emit_is_ordered(problem) && mf_emit_lane_words(problem) <= (item > 4 ? 2 : 1);
+    return bytes_of(plan) >= (moments ? LEAST_OF_MOMENTS : LEAST_BYTES) &&
+           (!sums || bytes_of(plan) >= LEAST_SUMS * item);
 }
 
 static int applicable(const struct mf_plan *plan)
@@ -54,7 +54,8 @@ static int applicable(const struct mf_plan *plan)
            mf_emit_lane_words(problem) <= MOST_WORDS && is_wide(plan);
 }
 
-/* Threads that a multiprocessor has room for, by the words of a thread's states: compiled for more a kernel would spill. */
+/* Threads that a multiprocessor has room for, by the words of a thread's states: compiled for more a kernel would
+ * spill. */
 static int room_of(const struct problem *problem, int vector)
 {
     const int words = mf_emit_lane_words(problem) * vector;
@@ -69,7 +70,8 @@ static mf_status make(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem), vector = vector_of(plan), ordered = mf_emit_is_ordered(problem);
     const int64_t columns = (int64_t)BLOCK_THREADS * vector, reduced = problem->reduced_total;
-    const int parts = mf_clamp(mf_power_below(reduced / LEAST_LEAF), 1, LANES), rows = (int)(IN_FLIGHT / bytes_of(plan));
+    const int parts = mf_clamp(mf_power_below(reduced / LEAST_LEAF), 1, LANES),
+              rows = (int)(IN_FLIGHT / bytes_of(plan));
     int levels = 4; /* where lanes have one element each, and fewer levels are walked as well */
     while (1 << levels < parts)
         levels++;

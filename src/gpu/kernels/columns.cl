@@ -3,8 +3,8 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl; ONE_PART: of the
- * only tile, which is not full). PRESENT: how many of the HELD have elements at all.
+ * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl; ONE_PART: no
+ * tile is taken to be full). PRESENT: how many of the HELD have elements at all.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
