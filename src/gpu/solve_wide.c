@@ -54,30 +54,40 @@ static int applicable(const struct mf_plan *plan)
            mf_emit_lane_words(problem) <= MOST_WORDS && is_wide(plan);
 }
 
-/* Threads that a multiprocessor has room for, by the words of a thread's states: compiled for more a kernel would
- * spill. */
-static int room_of(const struct problem *problem, int vector)
+enum { LEAST_LEAF = 4, LEAVES = 4 /* in a turn */ };
+
+/* Threads that a multiprocessor is to have room for: of a thread's registers its states take many, and what it has loaded;
+ * compiled for more threads a kernel would spill (seen with NVRTC 13.0). */
+static int room_of(const struct problem *problem, int vector, int leaf, int levels)
 {
+    enum { MANY_LOADED = 24, ALL_LEVELS = 7 };
     const int words = mf_emit_lane_words(problem) * vector;
-    if (!mf_emit_is_ordered(problem) || words <= 2)
+    const int loaded = LEAVES * (leaf + 1) * vector * mf_gpu_widest_item(problem) / 4;
+    const int large = loaded >= MANY_LOADED || levels == ALL_LEVELS;
+    if (!mf_emit_is_ordered(problem))
         return GPU_ROOM;
-    return words > 4 || (words > 3 && mf_gpu_two_phases(problem)) ? 384 : words > 3 ? 512 : 768;
+    if (words > 4 || (words > 3 && (mf_gpu_two_phases(problem) || (loaded > 2 * MANY_LOADED && levels == ALL_LEVELS))))
+        return GPU_ROOM * 3 / 8;
+    if (words > 3 || loaded >= 2 * MANY_LOADED - 8)
+        return GPU_ROOM / 2;
+    return large ? GPU_ROOM * 5 / 8 : words > 2 ? GPU_ROOM * 3 / 4 : GPU_ROOM;
 }
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { LEAST_LEAF = 4, LEAVES = 4, IN_FLIGHT = 40 << 10 };
+    enum { IN_FLIGHT = 40 << 10 };
     const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem), vector = vector_of(plan), ordered = mf_emit_is_ordered(problem);
     const int64_t columns = (int64_t)BLOCK_THREADS * vector, reduced = problem->reduced_total;
-    const int parts = mf_clamp(mf_power_below(reduced / LEAST_LEAF), 1, LANES),
-              rows = (int)(IN_FLIGHT / bytes_of(plan));
+    const int parts = mf_clamp(mf_power_below(reduced / LEAST_LEAF), 1, LANES);
+    const int leaf = (int)(reduced / parts);
+    const int rows = (int)(IN_FLIGHT / bytes_of(plan));
     int levels = 4; /* where lanes have one element each, and fewer levels are walked as well */
     while (1 << levels < parts)
         levels++;
     struct gpu_choice choice = {.kernel = mf_text_wide_cl,
                                 .threads = BLOCK_THREADS,
-                                .beside = room_of(problem, vector) / BLOCK_THREADS,
+                                .beside = room_of(problem, vector, leaf, levels) / BLOCK_THREADS,
                                 .vector = vector,
                                 .vector_loop = problem->memory.kept - 1,
                                 .reads_once = mf_gpu_reads_once(problem, vector),
@@ -90,7 +100,7 @@ static mf_status make(struct mf_plan *plan)
                 ordered ? LANES : 1, vector > 1, ordered ? LEAVES : mf_clamp(mf_power_above(rows), 8, 32),
                 item < 4 && vector * item >= 4 ? item : 0);
     if (ordered)
-        mf_text_add(&choice.macros, "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n", (int)(reduced / parts),
+        mf_text_add(&choice.macros, "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n", leaf,
                     reduced <= LANES ? 2 * LEAST_LEAF : LANES / parts, levels);
     snprintf(choice.text, sizeof choice.text, "%d columns a thread", vector);
     return mf_gpu_make(plan, &choice);
