@@ -31,8 +31,8 @@ static int vector_of(const struct mf_plan *plan)
                : 1;
 }
 
-/* Whether a row is long enough, for each multiprocessor: of fewer bytes too little is loaded at once; solver columns adds
- * numbers as fast where threads are few, and is slowest with moments. */
+/* Whether a row is long enough, for each multiprocessor: of fewer bytes too little is loaded at once; solver columns
+ * adds numbers as fast where threads are few, and is slowest with moments. */
 static int is_wide(const struct mf_plan *plan)
 {
     enum { LEAST_BYTES = 1300, LEAST_OF_MOMENTS = 900, LEAST_SUMS = 700 /* columns */ };
@@ -56,8 +56,8 @@ static int applicable(const struct mf_plan *plan)
 
 enum { LEAST_LEAF = 4, LEAVES = 4 /* in a turn */ };
 
-/* Threads that a multiprocessor is to have room for: of a thread's registers its states take many, and what it has loaded;
- * compiled for more threads a kernel would spill (seen with NVRTC 13.0). */
+/* Threads that a multiprocessor is to have room for: of a thread's registers its states take many, and what it has
+ * loaded; compiled for more threads a kernel would spill (seen with NVRTC 13.0). */
 static int room_of(const struct problem *problem, int vector, int leaf, int levels)
 {
     enum { MANY_LOADED = 24, ALL_LEVELS = 7 };
