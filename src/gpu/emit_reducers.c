@@ -302,7 +302,7 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
             }
             mf_text_append(to, "};\n");
         }
-    mf_text_append(to, "struct weights {\n");
+    mf_text_add(to, "#define WEIGHTS_f32 %d\n#define WEIGHTS_f64 %d\nstruct weights {\n", wanted[0], wanted[1]);
     for (int c = 0; c < 2; c++)
         if (wanted[c])
             mf_text_add(to, "    %s one_%s, others_%s;\n", mf_class_type[c], mf_class_name[c], mf_class_name[c]);
@@ -414,26 +414,13 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
     }
 }
 
-/* KNOWN_COUNTS: of kernels that know how many elements their states have, which then need not say so themselves: the
- * weights of joining so many (joining), of states of moments in particular (combine_known); and a lane's second phase
- * where it has one element (one_element): its maximum's factor is E(0) = 1, and of one that is no number s does not
- * matter. */
+/* KNOWN_COUNTS: of kernels that know how many elements their states have, which then need not say so themselves: moments
+ * merge by weights that depend on the counts alone (combine_known); and a lane's second phase where it has one element
+ * (one_element): its maximum's factor is E(0) = 1, and of one that is no number s does not matter. */
 void mf_emit_known_counts(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
-    mf_text_append(to, "#if KNOWN_COUNTS\nstatic inline struct weights joining(int na, int nb)\n{\n"
-                       "    struct weights w;\n    w.none = na + nb;\n");
-    for (int c = CLS_F32; c <= CLS_F64; c++)
-        for (int r = 0, done = 0; r < program->reducer_count && !done; r++)
-            if (program->reducer[r].kind == RED_MOMENTS && (int)program->reducer[r].cls == c) {
-                mf_text_add(to,
-                            "    w.one_%s = (%s)nb / (%s)(na + nb);\n"
-                            "    w.others_%s = ((%s)na * (%s)nb) / (%s)(na + nb);\n",
-                            mf_class_name[c], mf_class_type[c], mf_class_type[c], mf_class_name[c], mf_class_type[c],
-                            mf_class_type[c], mf_class_type[c]);
-                done = 1;
-            }
-    mf_text_append(to, "    return w;\n}\n\nstatic inline struct state combine_known(struct state a, struct state b, "
+    mf_text_append(to, "#if KNOWN_COUNTS\nstatic inline struct state combine_known(struct state a, struct state b, "
                        "struct weights w)\n{\n    struct state c = a;\n    (void)w;\n");
     for (int r = 0; r < program->reducer_count; r++) {
         const char *cls = mf_class_name[program->reducer[r].cls];

@@ -8,7 +8,7 @@ enum {
     VECTOR_BYTES = 16,
     MOST_THREADS = 512,
     MOST_COLUMNS = 512,    /* the blocks' sums are as many words each, which one block reads */
-    LEAST_BYTES = 1 << 23, /* of fewer the blocks' sums take as long */
+    LEAST_BYTES = 1 << 22, /* of fewer the blocks' sums take as long */
     MOST_ROWS = 1 << 23    /* of a block: their sum is below 2^31 */
 };
 
@@ -36,8 +36,9 @@ static int applicable(const struct mf_plan *plan)
     const int operand = mf_emit_bytes_operand(problem);
     const int threads = mf_gpu_most_threads(plan, MOST_THREADS);
     return operand >= 0 && nest->kept == 1 && nest->reduced == 1 && !nest->window_count && nest->in[operand][0] == 1 &&
-           nest->in[operand][1] == nest->size[0] && nest->size[0] % VECTOR_BYTES && nest->size[0] <= MOST_COLUMNS &&
-           circle_of(nest->size[0]) <= threads && problem->reduced_total >= LEAST_BYTES / nest->size[0] &&
+           nest->in[operand][1] == nest->size[0] && (nest->size[0] % VECTOR_BYTES || nest->size[0] == VECTOR_BYTES) &&
+           nest->size[0] <= MOST_COLUMNS && circle_of(nest->size[0]) <= threads &&
+           problem->reduced_total >= LEAST_BYTES / nest->size[0] &&
            problem->reduced_total / blocks_of(plan, threads) < MOST_ROWS;
 }
 
@@ -59,14 +60,11 @@ static mf_status make(struct mf_plan *plan)
         .own = {blocks, circle, groups, bytes % VECTOR_BYTES ? whole % (circle * groups * blocks) : -1},
         .workspace_bytes = (blocks * problem->kept_total + 1) * (int64_t)sizeof(uint32_t)};
     mf_text_append(&choice.macros, "#define BATCH 4\n");
-    snprintf(choice.text, sizeof choice.text, "vectors of 16, %lld circles of %lld threads a block", (long long)groups,
-             (long long)circle);
+    snprintf(choice.text, sizeof choice.text, "%lld circles of %lld threads", (long long)groups, (long long)circle);
     return mf_gpu_make(plan, &choice);
 }
 
 const struct solver mf_gpu_bytes = {
-    "bytes",        "sums of bytes of rows that follow each other, as one run of vectors",
-    applicable,     make,
-    mf_gpu_execute, mf_gpu_print,
+    "bytes",       "sums of bytes of rows that follow each other", applicable, make, mf_gpu_execute, mf_gpu_print,
     mf_gpu_forget,
 };

@@ -60,17 +60,17 @@ enum { LEAST_LEAF = 4, LEAVES = 4 /* in a turn */ };
  * loaded; compiled for more threads a kernel would spill (seen with NVRTC 13.0). */
 static int room_of(const struct problem *problem, int vector, int leaf, int levels)
 {
-    enum { MANY_LOADED = 24, ALL_LEVELS = 7 };
-    const int words = mf_emit_lane_words(problem) * vector;
-    const int loaded = LEAVES * (leaf + 1) * vector * mf_gpu_widest_item(problem) / 4;
-    const int large = loaded >= MANY_LOADED || levels == ALL_LEVELS;
+    enum { MANY = 24, ALL_LEVELS = 7 };
+    const int words = mf_emit_lane_words(problem) * vector, exponentials = mf_gpu_two_phases(problem);
+    const int loaded = LEAVES * (leaf + 1) * vector * mf_gpu_widest_item(problem) / 4, all = levels == ALL_LEVELS;
     if (!mf_emit_is_ordered(problem))
         return GPU_ROOM;
-    if (words > 4 || (words > 3 && (mf_gpu_two_phases(problem) || (loaded > 2 * MANY_LOADED && levels == ALL_LEVELS))))
-        return GPU_ROOM * 3 / 8;
-    if (words > 3 || loaded >= 2 * MANY_LOADED - 8)
-        return GPU_ROOM / 2;
-    return large ? GPU_ROOM * 5 / 8 : words > 2 ? GPU_ROOM * 3 / 4 : GPU_ROOM;
+    if (words > 3)
+        return words > 4 || exponentials || (all && loaded > 2 * MANY) ? GPU_ROOM * 3 / 8 : GPU_ROOM / 2;
+    return loaded >= 40            ? GPU_ROOM / 2
+           : all || loaded >= MANY ? GPU_ROOM * 5 / 8
+           : words > 2             ? GPU_ROOM * 3 / 4
+                                   : GPU_ROOM;
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -107,6 +107,5 @@ static mf_status make(struct mf_plan *plan)
 }
 
 const struct solver mf_gpu_wide = {
-    "wide",        "many columns of few elements, by a thread each", applicable, make, mf_gpu_execute, mf_gpu_print,
-    mf_gpu_forget,
+    "wide", "many columns of few elements", applicable, make, mf_gpu_execute, mf_gpu_print, mf_gpu_forget,
 };

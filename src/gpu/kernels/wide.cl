@@ -46,6 +46,22 @@ static inline void load_either(struct tensors T, shape_ptr S, struct place start
         load_leaf(T, S, start, leaf, 0, r);
 }
 
+/* The weights of joining states of na and nb elements. */
+static inline struct weights joining(int na, int nb)
+{
+    struct weights w;
+    w.none = 0;
+#if WEIGHTS_f32
+    w.one_f32 = (float)nb / (float)(na + nb);
+    w.others_f32 = (float)na * (float)nb / (float)(na + nb);
+#endif
+#if WEIGHTS_f64
+    w.one_f64 = (double)nb / (double)(na + nb);
+    w.others_f64 = (double)na * (double)nb / (double)(na + nb);
+#endif
+    return w;
+}
+
 /* How many of n elements have the number i, counted round a circle of `round`. */
 static inline int count_of(int n, int i, int round)
 {
