@@ -414,9 +414,9 @@ static void emit_combine_step(const struct problem *problem, int r, struct gpu_t
     }
 }
 
-/* KNOWN_COUNTS: of kernels that know how many elements their states have, which then need not say so themselves: moments
- * merge by weights that depend on the counts alone (combine_known); and a lane's second phase where it has one element
- * (one_element): its maximum's factor is E(0) = 1, and of one that is no number s does not matter. */
+/* KNOWN_COUNTS: of kernels that know how many elements their states have, which then need not say so themselves:
+ * moments merge by weights that depend on the counts alone (combine_known); and a lane's second phase where it has one
+ * element (one_element): its maximum's factor is E(0) = 1, and of one that is no number s does not matter. */
 void mf_emit_known_counts(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;

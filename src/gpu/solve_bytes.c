@@ -12,13 +12,18 @@ enum {
     MOST_ROWS = 1 << 23    /* of a block: their sum is below 2^31 */
 };
 
-/* Threads that read whole rows together. */
+/* Threads that read whole rows together; several times as many where they are few, so that a block's sums meet in fewer
+ * steps. */
 static int64_t circle_of(int64_t columns)
 {
+    enum { FEW = 8 };
     int64_t common = VECTOR_BYTES;
     while (columns % common)
         common /= 2;
-    return columns / common;
+    int64_t circle = columns / common;
+    while (circle < FEW)
+        circle *= 2;
+    return circle;
 }
 
 static int64_t blocks_of(const struct mf_plan *plan, int threads)
