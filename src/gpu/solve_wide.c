@@ -12,7 +12,7 @@ enum {
     BLOCK_THREADS = 128
 };
 
-/* Bytes of a row, for each multiprocessor. */
+/* Bytes of one element of each column, for each multiprocessor. */
 static int64_t bytes_of(const struct mf_plan *plan)
 {
     return plan->problem.kept_total * mf_gpu_widest_item(&plan->problem) /
@@ -31,15 +31,17 @@ static int vector_of(const struct mf_plan *plan)
                : 1;
 }
 
-/* Whether a row is long enough, for each multiprocessor: of fewer bytes too little is loaded at once; solver columns
- * adds numbers as fast where threads are few, and is slowest with moments. */
+/* Whether all columns are wide enough, for each multiprocessor: of fewer bytes too little is loaded at once; solver
+ * columns adds numbers as fast where threads are few, and is slowest with moments. Those beside each other in memory are
+ * to be several lines. */
 static int is_wide(const struct mf_plan *plan)
 {
-    enum { LEAST_BYTES = 1300, LEAST_OF_MOMENTS = 900, LEAST_SUMS = 700 /* columns */ };
+    enum { LEAST_BYTES = 1300, LEAST_OF_MOMENTS = 900, LEAST_SUMS = 700 /* columns */, SHORTEST_ROW = 256 };
     const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem), moments = mf_emit_has_kind(problem, RED_MOMENTS);
     const int sums = mf_emit_is_ordered(problem) && mf_emit_lane_words(problem) <= (item > 4 ? 2 : 1);
-    return bytes_of(plan) >= (moments ? LEAST_OF_MOMENTS : LEAST_BYTES) &&
+    return problem->memory.size[problem->memory.kept - 1] * item >= SHORTEST_ROW &&
+           bytes_of(plan) >= (moments ? LEAST_OF_MOMENTS : LEAST_BYTES) &&
            (!sums || bytes_of(plan) >= LEAST_SUMS * item);
 }
 
