@@ -32,8 +32,9 @@ static int vector_of(const struct mf_plan *plan)
 }
 
 /* Whether all columns are wide enough, for each multiprocessor: of fewer bytes too little is loaded at once, which is
- * still faster than solver columns with moments. That one is as fast with numbers of 4 bytes or more, but for columns of
- * little more than a step or two. Columns beside each other in memory are to be several lines. (Measured on an H100.) */
+ * still faster than solver columns with moments. That one is as fast with numbers of 4 bytes or more, but for columns
+ * of little more than a step or two. Those beside each other in memory are to be several lines. (Measured on an
+ * H100.) */
 static int is_wide(const struct mf_plan *plan)
 {
     enum { LEAST_BYTES = 1300, LEAST_OF_MOMENTS = 900, LEAST_NUMBERS = 700 /* columns */, SHORTEST_ROW = 256 };
