@@ -309,7 +309,7 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
             }
             mf_text_append(to, "};\n");
         }
-    mf_text_append(to, "struct weights {\n");
+    mf_text_add(to, "#define WEIGHTS_f32 %d\n#define WEIGHTS_f64 %d\nstruct weights {\n", wanted[0], wanted[1]);
     for (int c = 0; c < 2; c++)
         if (wanted[c])
             mf_text_add(to, "    %s one_%s, others_%s;\n", mf_class_type[c], mf_class_name[c], mf_class_name[c]);
@@ -477,6 +477,8 @@ static void emit_merge_weights(const struct problem *problem, struct gpu_text *t
     for (int c = 0; c < 2; c++)
         if (wanted[c])
             mf_text_add(to, "    %s step_%s, both_%s;\n", mf_class_type[c], mf_class_name[c], mf_class_name[c]);
+    if (!wanted[0] && !wanted[1])
+        mf_text_append(to, "    int none;\n");
     mf_text_append(to, "};\n\nstatic inline struct merge_weights merge_weights_of(int a, int b)\n{\n"
                        "    struct merge_weights w;\n");
     for (int c = 0; c < 2; c++) {
@@ -530,8 +532,7 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
     emit_better(problem, to);
     emit_lane(problem, to);
     emit_combine(problem, 0, to);
-    if (mf_emit_has_kind(problem, RED_MOMENTS))
-        emit_merge_weights(problem, to);
+    emit_merge_weights(problem, to);
     mf_text_append(to, "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
                        "distance, int even)\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)

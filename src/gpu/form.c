@@ -203,6 +203,16 @@ void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_t
         mf_text_add(macros, "#define BEST %s_%s\n", least ? "least" : "greater", type);
 }
 
+/* A second meeting of blocks costs a few microseconds; what groups save grows with the states that the last block would
+ * read alone. (Measured on an H100.) */
+int mf_gpu_joins_groups(const struct problem *problem, int64_t block_columns, int64_t tiles, int64_t tiles_of_block)
+{
+    enum { LEAST = 17, MANY = 160, MANY_SMALL = 300, WIDE = 64 };
+    const int large = mf_emit_state_words(problem) > 2;
+    return tiles_of_block == 1 && tiles >= LEAST && tiles <= TILE &&
+           (tiles > (large ? MANY : MANY_SMALL) || (large && block_columns > WIDE));
+}
+
 /* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none
  * of more than 256. */
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted)

@@ -9,6 +9,11 @@
  * needs. With this one a thread has 64. */
 enum { GPU_ROOM = 1024 };
 
+/* Counters of blocks side by side whose tiles are joined by the last of them, and whether in groups: GROUPED of
+ * kernels/parts.cl. */
+enum { GPU_COUNTERS = 17 };
+int mf_gpu_joins_groups(const struct problem *problem, int64_t block_columns, int64_t tiles, int64_t tiles_of_block);
+
 /* Whether no reducer is a user's that is given as callbacks or keeps its elements' order. */
 int mf_gpu_any_order(const struct mf_plan *plan);
 /* Whether the columns of a fold lie next to each other in memory, and their elements do not. */
@@ -59,8 +64,8 @@ static inline int mf_power_below(int64_t n)
     return p;
 }
 
-extern const struct solver mf_gpu_map, mf_gpu_interleaved, mf_gpu_columns, mf_gpu_slanted, mf_gpu_abreast,
-    mf_gpu_staged, mf_gpu_runs, mf_gpu_ordered, mf_gpu_rows, mf_gpu_small, mf_gpu_tiles, mf_gpu_slide,
+extern const struct solver mf_gpu_map, mf_gpu_interleaved, mf_gpu_columns, mf_gpu_wide, mf_gpu_bytes, mf_gpu_slanted,
+    mf_gpu_abreast, mf_gpu_staged, mf_gpu_runs, mf_gpu_ordered, mf_gpu_rows, mf_gpu_small, mf_gpu_tiles, mf_gpu_slide,
     mf_gpu_slide_shared, mf_gpu_multi, mf_gpu_tensor_sum, mf_gpu_contract, mf_gpu_contract_near, mf_gpu_contract_arg,
     mf_gpu_contract_several, mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_log_running,
     mf_gpu_log_two_pass, mf_gpu_cublas, mf_gpu_product, mf_gpu_window, mf_gpu_pixels;

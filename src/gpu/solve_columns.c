@@ -371,8 +371,9 @@ static mf_status make(struct mf_plan *plan)
     choice.own[4] = column_blocks;
     if (tiles > 1)
         choice.workspace_bytes =
-            problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
-    const int one_part = whole && tiles == 1 && reduced < form.batch * LANES;
+            problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + GPU_COUNTERS * 4 * column_blocks;
+    /* without the kernel for whole tiles; so too where the last tile would take others' time */
+    const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
         choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
         mf_gpu_define_lanes(problem, form.vector, &choice.macros);
@@ -383,10 +384,12 @@ static mf_status make(struct mf_plan *plan)
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP "
                 "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
-                "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n",
+                "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define STORES_VECTORS %d\n"
+                "#define JOIN_STATES %d\n#define GROUPED %d\n",
                 form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
                 form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
-                form.together, whole, one_part);
+                form.together, whole, one_part, form.vector > form.lane_threads, choice.threads * form.vector,
+                mf_gpu_joins_groups(problem, block_columns, tiles, share));
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

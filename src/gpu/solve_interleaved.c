@@ -39,12 +39,12 @@ static int lies_in_rows(const struct problem *problem)
     return used;
 }
 
-/* Of more tiles the groups are too many for one step. */
+/* Of more tiles the groups are too many for one step. (Sums of bytes are solver bytes'.) */
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     return mf_gpu_any_order(plan) && lies_in_rows(problem) && !mf_gpu_two_phases(problem) &&
-           problem->reduced_total <= (int64_t)TILE * TILE * LANES &&
+           mf_emit_bytes_operand(problem) < 0 && problem->reduced_total <= (int64_t)TILE * TILE * LANES &&
            team_of(problem) <= mf_gpu_most_threads(plan, MOST_THREADS) &&
            2 * LANES * problem->kept_total * mf_emit_state_bytes(problem) <= SHARED_BYTES;
 }
@@ -78,19 +78,6 @@ static int teams_of(const struct mf_plan *plan, int64_t tiles, int64_t blocks, i
     return (of_lane + rounds - 1) / rounds;
 }
 
-/* Sums of bytes have no tiles: two blocks or more to a multiprocessor, which has room for so many threads, unless the
- * rows are too few. (Of the most rows, TILE * TILE * LANES, on one multiprocessor a lane's sum stays below 2^31.) */
-static void share_bytes(const struct mf_plan *plan, int room, int batch, int64_t *blocks, int *teams)
-{
-    const struct problem *problem = &plan->problem;
-    const int64_t step_bytes = LANES * problem->kept_total * mf_emit_state_bytes(problem);
-    const int team = team_of(problem), most = mf_gpu_most_threads(plan, MOST_THREADS);
-    *teams = mf_clamp((room / 2 < most ? room / 2 : most) / team, 1, (int)(SHARED_BYTES / step_bytes) - 1);
-    const int64_t of_block = (int64_t)*teams * batch * LANES;
-    *blocks = mf_clamp((problem->reduced_total + of_block - 1) / of_block, 1,
-                       room / (*teams * team) * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors);
-}
-
 static mf_status make(struct mf_plan *plan)
 {
     enum { SHORT_ROOM = 640 }; /* short elements become more lanes, which take registers (measured on an H200) */
@@ -98,15 +85,12 @@ static mf_status make(struct mf_plan *plan)
     const int vector = vector_of(problem), words = mf_emit_lane_words(problem) * vector;
     const int room = mf_gpu_widest_item(problem) < 4 ? SHORT_ROOM : GPU_ROOM;
     const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
-    int64_t blocks = blocks_of(tiles);
-    int inputs = 0, teams;
+    const int64_t blocks = blocks_of(tiles);
+    int inputs = 0;
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
     const int batch = inputs > 1 || words > 16 ? 4 : 8;
-    if (mf_emit_bytes_operand(problem) >= 0)
-        share_bytes(plan, room, batch, &blocks, &teams);
-    else
-        teams = teams_of(plan, tiles, blocks, room);
+    const int teams = teams_of(plan, tiles, blocks, room);
     struct gpu_choice choice = {.kernel = mf_text_interleaved_cl,
                                 .threads = teams * team_of(problem),
                                 .vector = vector,

@@ -5,7 +5,7 @@
 #include "texts.h"
 
 /* Bytes of a vector, of shared memory, and of the least row, or piece of one. */
-enum { VECTOR_BYTES = 16, MOST_ACCUMULATORS = 32, MOST_THREADS = 640, SHARED_BYTES = 40 << 10, SHORTEST_ROW = 64 };
+enum { VECTOR_BYTES = 16, MOST_ACCUMULATORS = 32, MOST_THREADS = 640, SHARED_BYTES = 47 << 10, SHORTEST_ROW = 64 };
 
 /* Bytes of what is joined in shared memory. */
 static int part_bytes(const struct problem *problem)
@@ -33,8 +33,9 @@ static int applicable(const struct mf_plan *plan)
         nest->reduced != 1 || mf_gpu_two_phases(problem))
         return 0;
     int vector = vector_of(problem);
-    /* a state of one value; of few elements, only where reading one by one is too slow */
-    if (mf_emit_lane_words(problem) > (item > 4 ? 2 : 1) || (problem->reduced_total <= LANES && item > 2))
+    /* a state of two words; of few elements one, and only where reading one by one is too slow */
+    const int words = mf_emit_lane_words(problem);
+    if (words > 2 || (problem->reduced_total <= LANES && (item > 2 || words > 1)))
         return 0;
     int64_t stride = nest->in[operand][nest->kept];
     return (stride < 0 ? -stride : stride) >= vector && mf_gpu_vector_along(problem, nest->kept - 1, vector) < vector &&
@@ -92,7 +93,7 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
         int held = mf_emit_bytes_operand(problem) >= 0 ? 4 : mf_clamp(MOST_ACCUMULATORS / (vector * words), 1, 4);
         while (lanes / form.lane_threads > held)
             form.lane_threads *= 2;
-        form.batch = 8 / held;
+        form.batch = (words > 1 && item < 4 ? 6 : 4) / held; /* of more, two blocks have too few registers */
     }
     form.held = lanes / form.lane_threads;
     form.present = (int)(reduced < LANES ? (reduced + form.lane_threads - 1) / form.lane_threads : form.held);
@@ -115,15 +116,19 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
             best_worth = worth;
         }
     }
+    if (reduced > LANES && item == 4 && words == 1 && best.threads >= 256 && best.threads < 320)
+        best.batch = mf_clamp(8 / best.held, 1, (int)mf_power_above(steps)); /* there is room for it */
     return best;
 }
 
 /* Blocks that a multiprocessor is to have room for. With a number, even 1, the compiler keeps a batch's loads together
- * (seen with NVRTC 13.0). Of one step a thread has so little to do that many are wanted. */
+ * (seen with NVRTC 13.0). Of one step a thread has so little to do that many are wanted; else so many threads that two
+ * blocks have 80 to 96 registers. (Measured on an H100.) */
 static int blocks_beside(const struct problem *problem, const struct slanted_form *form)
 {
+    enum { ROOM = 640, ROOM_WIDE = 800 };
     if (problem->reduced_total > LANES)
-        return 1;
+        return mf_clamp((mf_gpu_widest_item(problem) < 4 ? ROOM : ROOM_WIDE) / form->threads, 1, 16);
     return mf_clamp((mf_emit_bytes_operand(problem) >= 0 ? 2048 : 1536) / form->threads, 1, 16);
 }
 
@@ -164,13 +169,18 @@ static mf_status make(struct mf_plan *plan)
     choice.workspace_bytes = 2 * VECTOR_BYTES;
     if (tiles > 1)
         choice.workspace_bytes +=
-            problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + 4 * column_blocks;
+            problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + GPU_COUNTERS * 4 * column_blocks;
+    mf_text_append(&choice.functions, mf_text_taken_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define TEAM_VECTOR 1\n"
-                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n",
+                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n#define ITEM %d\n"
+                "#define SHARED_PARTS (THREADS * (VECTOR + 1))\n#define JOIN_STATES (SHARED_PARTS / (BYTES ? 2 : "
+                "1))\n#define GROUPED %d\n",
                 form.lane_threads, form.held, form.batch, form.present, reduced <= LANES, tiles == 1,
-                tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles));
+                tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
+                mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0,
+                mf_gpu_joins_groups(problem, form.columns, tiles, share));
     snprintf(choice.text, sizeof choice.text,
              "%lld columns a block, vectors of %d, %d threads of %d lanes each, %lld parts of %lld tiles",
              (long long)form.columns, form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);

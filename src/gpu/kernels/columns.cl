@@ -3,11 +3,11 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl; ONE_PART: of the
- * only tile, which is not full). PRESENT: how many of the HELD have elements at all.
+ * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl; ONE_PART: no
+ * tile is taken to be full). PRESENT: how many of the HELD have elements at all.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
- * workspace: p[3] states for every column, tile by tile, then a counter for every block side by side. */
+ * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
 enum { SPAN = COLUMN_THREADS * VECTOR, BLOCK_COLUMNS = THREADS / LANE_THREADS * VECTOR };
 
 /* Elements at constant distances: where one is, and how to come to the next. (Multiplying for each takes longer than
@@ -314,9 +314,9 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
  * shared memory, the tree's upper levels, and shares the rest with the threads next to it: everything goes through
  * shared memory once. Else a level at a time. The result is s[0] or s of the threads that keep one. */
 #if WHOLE_LANES
-enum { SHARED_STATES = LEVELS > 1 ? LEVELS : 1 };
+enum { OWN_STATES = THREADS * VECTOR * (LEVELS > 1 ? LEVELS : 1) };
 #else
-enum { SHARED_STATES = 1 };
+enum { OWN_STATES = THREADS * VECTOR };
 #endif
 #define ONE_COLUMN (LANE_THREADS >= VECTOR)
 enum { BESIDE = ONE_COLUMN ? LANE_THREADS / VECTOR : LANE_THREADS, OF_COLUMNS = COLUMN_THREADS * LANE_THREADS };
@@ -372,40 +372,11 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct st
 #endif
 }
 
-#if VECTOR > 1 && !ONE_COLUMN
-/* Finishes VECTOR columns beside each other, the first of which is output o; stores them as one where that goes. */
-static inline void finish_vector(struct tensors T, shape_ptr S, int64_t o, const struct state s[VECTOR])
-{
-    const struct target first = kept_target(S, o);
-    struct values y[VECTOR];
-    UNROLL
-    for (int c = 0; c < VECTOR; c++) {
-        struct raw_finish r;
-#define X(s) r.x##s = T.in##s[first.f##s + c * in_stride(S, s, KEPT - 1)];
-        FOR_FINISH_INPUTS(X)
-#undef X
-        r.none = 0;
-        y[c] = values_of(s[c], STATE_COUNT(s[c], S->reduced_total), r);
-    }
-#define X(k)                                                                                                       \
-    {                                                                                                              \
-        enum { BYTES_##k = sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16 };            \
-        GLOBAL out##k##_t *const to = T.out##k + first.o##k;                                                       \
-        if (out_stride(S, k, KEPT - 1) == 1 && (uint64_t)to % BYTES_##k == 0)                                      \
-            store_vector##k(to, y);                                                                                \
-        else                                                                                                       \
-            UNROLL for (int c = 0; c < VECTOR; c++) to[c * out_stride(S, k, KEPT - 1)] = stored(y[c]).y##k;        \
-    }
-    FOR_OUTPUTS(X)
-#undef X
-}
-#endif
-
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
     KEPT_MEMORY
-    SHARED struct state shared[THREADS * VECTOR * SHARED_STATES];
+    SHARED struct state shared[OWN_STATES];
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -428,7 +399,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #endif
         column_tree(exchange_, shared, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
-#if VECTOR > 1 && !ONE_COLUMN
+#if STORES_VECTORS
             if (tiles == 1) {
                 if (o < S->kept_total)
                     finish_vector(T, S, o, s[0]);
@@ -450,5 +421,5 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (tiles == 1)
         return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
-    join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), shared, &flag);
+    join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), part, shared, &flag);
 }

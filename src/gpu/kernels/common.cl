@@ -345,6 +345,35 @@ static inline void finish_output(struct tensors t, shape_ptr S, int64_t o, struc
     finish_at(t, kept_target(S, o), s, count);
 }
 
+#if STORES_VECTORS
+/* Finishes VECTOR columns beside each other, the first of which is output o; stores them as one where that goes. */
+static inline void finish_vector(struct tensors T, shape_ptr S, int64_t o, const struct state s[VECTOR])
+{
+    const struct target first = kept_target(S, o);
+    struct values y[VECTOR];
+    UNROLL
+    for (int c = 0; c < VECTOR; c++) {
+        struct raw_finish r;
+#define X(s) r.x##s = T.in##s[first.f##s + c * in_stride(S, s, KEPT - 1)];
+        FOR_FINISH_INPUTS(X)
+#undef X
+        r.none = 0;
+        y[c] = values_of(s[c], STATE_COUNT(s[c], S->reduced_total), r);
+    }
+#define X(k)                                                                                                       \
+    {                                                                                                              \
+        enum { BYTES_##k = sizeof(struct out##k##_vector) < 16 ? sizeof(struct out##k##_vector) : 16 };            \
+        GLOBAL out##k##_t *const to = T.out##k + first.o##k;                                                       \
+        if (out_stride(S, k, KEPT - 1) == 1 && (uint64_t)to % BYTES_##k == 0)                                      \
+            store_vector##k(to, y);                                                                                \
+        else                                                                                                       \
+            UNROLL for (int c = 0; c < VECTOR; c++) to[c * out_stride(S, k, KEPT - 1)] = stored(y[c]).y##k;        \
+    }
+    FOR_OUTPUTS(X)
+#undef X
+}
+#endif
+
 /* How many of n elements of a tile a lane has. */
 static inline int lane_count(int n, int lane)
 {

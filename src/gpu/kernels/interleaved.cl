@@ -6,9 +6,6 @@
  * A block has a lane of the sequence of tiles, as in tiles.cl: of a group of TILE tiles every LANES-th, TEAMS at a time.
  * The block that arrives last joins the lanes of each group, and the groups.
  *
- * BYTES: sums of bytes may come in any order, so there are no tiles: all teams of all blocks take BATCH steps in turn
- * and walk the tree once. GROUPS of blocks stand for groups of tiles.
- *
  * p[0]: tiles; p[1]: blocks. workspace: COLUMNS states of every block, then a counter. */
 enum {
     STEP = COLUMNS * LANES,
@@ -35,11 +32,7 @@ static inline struct raws fetch_first(struct tensors T, struct place p, int n)
     UNROLL
     for (int j = 0; j < VECTOR; j++)
         if (j < n) {
-#if BYTES
-#define X(s) r.words[j / 4] |= (uint32_t)(uint8_t)T.in##s[p.i##s + j] << 8 * (j % 4);
-#else
 #define X(s) r.x##s[j] = T.in##s[p.i##s + j];
-#endif
             FOR_MAP_INPUTS(X)
 #undef X
         }
@@ -73,15 +66,10 @@ static inline void add_step(shape_ptr S, int64_t first, int k, struct raws r, in
     UNROLL
     for (int j = 0; j < VECTOR; j++) {
         const int lane = (THREAD % TEAM * VECTOR + j) / COLUMNS, present = PRESENCE(full || k * LANES + lane < n, 1);
-#if BYTES
-        l[j].r0 = FOLD_BYTES(l[j].r0, r.words[j / 4], (uint32_t)(present != 0) << 8 * (j % 4));
-#else
         chain(S, &l[j], map_element(one_of_vector(r, j)), k, first + lane, w, present);
-#endif
     }
 }
 
-#if !BYTES
 /* A tile's lanes. r: its first steps, if it is whole; then those of the next one, if that is, so that they are on their
  * way while the tree is walked. */
 static inline void whole_tile(struct tensors T, shape_ptr S, int64_t first, int64_t next, struct raws r[BATCH],
@@ -100,8 +88,6 @@ static inline void whole_tile(struct tensors T, shape_ptr S, int64_t first, int6
     }
 }
 
-#endif
-
 /* Stores the states of a tile's lanes, which has n elements. */
 static inline void store_lanes(shape_ptr S, int64_t first, int n, const struct lane l[VECTOR],
                                SHARED_POINTER struct state *states)
@@ -110,7 +96,7 @@ static inline void store_lanes(shape_ptr S, int64_t first, int n, const struct l
     UNROLL
     for (int j = 0; j < VECTOR; j++) {
         const int lane = (own + j) / COLUMNS;
-        states[own + j] = lane_state(S, l[j], first + lane, BYTES ? 1 : lane_count(n, lane));
+        states[own + j] = lane_state(S, l[j], first + lane, lane_count(n, lane));
     }
 }
 
@@ -158,49 +144,6 @@ static inline void take_lanes(SHARED_POINTER struct state *states, GLOBAL const 
     }
 }
 
-#if BYTES
-/* The block's part of all rows into the first team's first states. */
-static inline void block_rows(struct tensors T, shape_ptr S, int vectors, SHARED_POINTER struct state *shared,
-                              SHARED_POINTER struct state *done)
-{
-    SHARED_POINTER struct state *const mine = shared + THREAD / TEAM * STEP;
-    const int64_t rows = S->reduced_total, batches = vectors ? rows / (BATCH * LANES) : 0, teams = S->p[1] * TEAMS;
-    const int64_t first = (int64_t)BLOCK * TEAMS + THREAD / TEAM;
-    struct lane l[VECTOR];
-    struct raws r[BATCH];
-    UNROLL
-    for (int j = 0; j < VECTOR; j++)
-        l[j] = empty_lane();
-    if (first < batches)
-        load_steps(T, S, first * BATCH * LANES, 0, r);
-    NO_UNROLL
-    for (int64_t b = first; b < batches; b += teams) {
-        LOADED_TOGETHER();
-        UNROLL
-        for (int u = 0; u < BATCH; u++)
-            add_step(S, 0, 0, r[u], 1, TILE, l);
-        if (b + teams < batches)
-            load_steps(T, S, (b + teams) * BATCH * LANES, 0, r);
-    }
-    /* the rest: less than a batch, or all if vectors are not aligned */
-    NO_UNROLL
-    for (int64_t row = (batches * BATCH + first) * LANES; row < rows; row += teams * LANES) {
-        const int n = rows - row < LANES ? (int)(rows - row) : LANES;
-        add_step(S, 0, 0, fetch_first(T, step_place(row, 0), n * COLUMNS - THREAD % TEAM * VECTOR), 0, n, l);
-    }
-    store_lanes(S, 0, TILE, l, mine);
-    columns_tree(mine);
-    if (THREAD % TEAM < COLUMNS)
-        done[THREAD / TEAM * COLUMNS + THREAD % TEAM] = mine[THREAD % TEAM];
-    BARRIER();
-}
-
-static inline int block_parts(shape_ptr S)
-{
-    (void)S;
-    return TEAMS;
-}
-#else
 /* The tiles of a block. */
 static inline int block_parts(shape_ptr S)
 {
@@ -240,7 +183,6 @@ static inline void block_rows(struct tensors T, shape_ptr S, int vectors, SHARED
         BARRIER();
     }
 }
-#endif
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {

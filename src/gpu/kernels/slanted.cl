@@ -8,10 +8,9 @@
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: columns of a block, p[5]: blocks
  * side by side in a row, p[6], p[7]: where the operand's memory begins and ends, p[8]: blocks side by side in all, p[9]:
  * 2^16 / vectors of a row, rounded up.
- * workspace: two vectors, p[3] states for every column, tile by tile, then a counter for every block side by side. */
+ * workspace: two vectors, p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
 enum {
-    LAST_LANES = STATE_WORDS <= 2 ? (LANE_THREADS < 16 ? LANE_THREADS : 16) : (LANE_THREADS < 8 ? LANE_THREADS : 8),
-    SHARED_PARTS = THREADS * (VECTOR + 1)
+    LAST_LANES = STATE_WORDS <= 2 ? (LANE_THREADS < 16 ? LANE_THREADS : 16) : (LANE_THREADS < 8 ? LANE_THREADS : 8)
 };
 
 /* What is joined in shared memory: sums of bytes stay narrow. */
@@ -30,10 +29,10 @@ static inline struct part joined(struct part a, struct part b)
 #endif
 
 /* The only operand inside the reducers, and what its vectors are read as. */
-#if BYTES
-#define X(s)                               \
-    typedef in##s##_t item;                \
-    typedef struct words packed;           \
+#if ITEM
+#define X(s)                     \
+    typedef in##s##_t item;      \
+    typedef struct taken packed; \
     enum { SLOT = s };
 #else
 #define X(s)                               \
@@ -65,28 +64,26 @@ static inline void copy_edges(GLOBAL const item *begin, GLOBAL const item *end, 
     }
 }
 
-static inline struct raws fetch_slanted(struct slant const *w, GLOBAL const item *at, int edge)
+static inline struct taken fetch_slanted(struct slant const *w, GLOBAL const item *at, int edge)
 {
-    struct raws r;
     GLOBAL const packed *from = (GLOBAL const packed *)at;
     if (edge) {
         from = at < w->begin ? w->edges : from;
         from = at + VECTOR > w->end ? w->edges + 1 : from;
     }
-    const packed v = *from;
-#if BYTES
-    UNROLL
-    for (int i = 0; i < WORDS; i++)
-        r.words[i] = v.v[i];
+#if ITEM
+    return *from;
 #else
+    struct raws r;
+    const packed v = *from;
     UNROLL
     for (int i = 0; i < VECTOR; i++) {
 #define X(s) r.x##s[i] = v.v[i];
         FOR_MAP_INPUTS(X)
 #undef X
     }
-#endif
     return r;
+#endif
 }
 
 /* Whether a vector of these columns may lie partly outside. */
@@ -107,47 +104,75 @@ static inline void begin_slant(struct slant *w, GLOBAL const item *first, int64_
     w->used = w->own < LANE_THREADS && w->column < count;
 }
 
-/* Steps k ... k + steps - 1: the loads first; at: where the first of them is, which is moved on. Of one step all but the
- * last of a thread's lanes have an element. */
-static inline void slant_batch(shape_ptr S, struct slant const *w, GLOBAL const item **at, int64_t first, int k, int n,
-                               int steps, int full, int edge, struct lane l[HELD][VECTOR])
+/* The elements of step k into the thread's lane i. */
+static inline void add_slanted(shape_ptr S, struct slant const *w, struct taken r, int64_t first, int k, int i, int present,
+                               struct lane l[HELD][VECTOR])
 {
-    struct raws r[BATCH][PRESENT];
+    const struct weights weights = weights_of(k);
+    UNROLL
+    for (int c = 0; c < VECTOR; c++) {
+#if BYTES /* any lane will do */
+        l[0][c].r0 = FOLD_BYTES(l[0][c].r0, r.v[c / 4], (uint32_t)(present != 0) << 8 * (c % 4));
+        continue;
+#endif
+        struct element x = map_element(one_taken(r, c));
+        chain(S, &l[i][c], x, k, first + w->own + LANE_THREADS * i, weights, present);
+    }
+}
+
+/* Step k: the loads first; at: where the first of them is, which is moved on. Of one step all but the last of a thread's
+ * lanes have an element. */
+static inline void slant_step(shape_ptr S, struct slant const *w, GLOBAL const item **at, int64_t first, int k, int n,
+                              int edge, struct lane l[HELD][VECTOR])
+{
+    struct taken r[PRESENT];
+    UNROLL
+    for (int i = 0; i < PRESENT; i++) {
+        const int e = k * LANES + w->own + LANE_THREADS * i;
+        r[i] = no_taken();
+        if (ONE_STEP) /* missing ones read the first: a condition would keep loads apart */
+            r[i] = fetch_slanted(w, i < PRESENT - 1 || e < n ? *at : w->at, edge);
+        else if (e < n)
+            r[i] = fetch_slanted(w, *at, edge);
+        *at += w->step;
+    }
+    LOADED();
+    UNROLL
+    for (int i = 0; i < PRESENT; i++) {
+        const int e = k * LANES + w->own + LANE_THREADS * i;
+        add_slanted(S, w, r[i], first, k, i, PRESENCE((ONE_STEP && i < PRESENT - 1) || e < n, 1), l);
+    }
+}
+
+#if !ONE_STEP
+/* Steps k ... end - 1, whole ones, BATCH at once and a multiple of that: those after them are loaded meanwhile. */
+static inline void slant_batches(shape_ptr S, struct slant const *w, GLOBAL const item **at, int64_t first, int k, int end,
+                                 struct lane l[HELD][VECTOR])
+{
+    struct taken r[BATCH][PRESENT];
     UNROLL
     for (int u = 0; u < BATCH; u++)
         UNROLL
         for (int i = 0; i < PRESENT; i++) {
-            const int e = (k + u) * LANES + w->own + LANE_THREADS * i;
-            if (u >= steps)
-                continue;
-            r[u][i] = no_elements();
-            if (ONE_STEP) /* missing ones read the first: a condition would keep loads apart */
-                r[u][i] = fetch_slanted(w, i < PRESENT - 1 || e < n ? *at : w->at, edge);
-            else if (full || e < n)
-                r[u][i] = fetch_slanted(w, *at, edge);
+            r[u][i] = fetch_slanted(w, *at, 0);
             *at += w->step;
         }
     LOADED();
-    UNROLL
-    for (int u = 0; u < BATCH; u++)
+    NO_UNROLL
+    for (; k < end; k += BATCH)
         UNROLL
-        for (int i = 0; i < PRESENT; i++) {
-            const int e = (k + u) * LANES + w->own + LANE_THREADS * i;
-            const int present = PRESENCE(full || (ONE_STEP && i < PRESENT - 1) || e < n, 1);
-            const struct weights weights = weights_of(k + u);
-            if (u >= steps)
-                continue;
+        for (int u = 0; u < BATCH; u++)
             UNROLL
-            for (int c = 0; c < VECTOR; c++) {
-#if BYTES /* any lane will do */
-                l[0][c].r0 = FOLD_BYTES(l[0][c].r0, r[u][i].words[c / 4], (uint32_t)(present != 0) << 8 * (c % 4));
-                continue;
-#endif
-                struct element x = map_element(one_of_vector(r[u][i], c));
-                chain(S, &l[i][c], x, k + u, first + w->own + LANE_THREADS * i, weights, present);
+            for (int i = 0; i < PRESENT; i++) {
+                add_slanted(S, w, r[u][i], first, k + u, i, 1, l);
+                if (k + BATCH < end) {
+                    r[u][i] = fetch_slanted(w, *at, 0);
+                    *at += w->step;
+                }
+                LOADED();
             }
-        }
 }
+#endif
 
 /* The thread's lanes of a tile, joined as far as they are its own: s[0]. edge: vectors of its first and last rows may lie
  * partly outside; those of other rows do not, whose distance from these is a vector at least. */
@@ -161,16 +186,19 @@ static inline void slant_lanes(shape_ptr S, struct slant const *w, int64_t first
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             l[i][c] = empty_lane();
-    if (ONE_STEP)
-        slant_batch(S, w, &at, first, 0, n, 1, 0, edge, l);
+#if ONE_STEP
+    slant_step(S, w, &at, first, 0, n, edge, l);
+#else
+    int k = 0;
+    if (edge)
+        slant_step(S, w, &at, first, k++, n, 1, l);
+    const int end = k + (n - edge - k * LANES) / LANES / BATCH * BATCH;
+    if (k < end)
+        slant_batches(S, w, &at, first, k, end, l);
     NO_UNROLL
-    for (int k = 0, steps; !ONE_STEP && k * LANES < n; k += steps) {
-        steps = (k + BATCH) * LANES < n + !edge && (k || !edge) ? BATCH : 1;
-        if (steps == BATCH && BATCH > 1)
-            slant_batch(S, w, &at, first, k, n, BATCH, 1, 0, l);
-        else
-            slant_batch(S, w, &at, first, k, n, 1, 0, 1, l);
-    }
+    for (k = k < end ? end : k; k * LANES < n; k++)
+        slant_step(S, w, &at, first, k, n, 1, l);
+#endif
     UNROLL
     for (int i = 0; i < PRESENT; i++)
         UNROLL
@@ -305,6 +333,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             BARRIER();
     }
     if (tiles > 1)
-        join_columns(exchange_, T, S, states, columns, count, block, (SHARED_POINTER struct state *)shared,
-                     &flag);
+        join_columns(exchange_, T, S, states, columns, count, block, share,
+                     (SHARED_POINTER struct state *)shared, &flag);
 }

@@ -1,0 +1,302 @@
+/* Many columns of few elements: a thread folds VECTOR neighbouring columns alone, so nothing is exchanged.
+ *
+ * Where order counts, the tree is walked depth first: its leaves are the elements j, j + PARTS ... of a column, Q or Q + 1
+ * of them, which are OF_LEAF of the tile's lanes or, of up to LANES elements, a lane each. So a leaf is straight-line code
+ * of constants. Leaves come in the order in which the tree joins them (the numbers' bits reversed), BATCH in a turn, and
+ * those of the next turn are loaded meanwhile. Two subtrees of equal height become one as soon as both are there: how many
+ * elements they have is one of two numbers at each height, so the weights of moments are found once a block. Else a column
+ * is one chain, BATCH elements at once.
+ *
+ * LEVELS: of the tree above the leaves, at most. p[0]: leaves of a column, a power of two from BATCH on; p[1]: how many of
+ * them have Q + 1 elements. */
+
+#if ORDERED
+enum { BATCH_LEVELS = BATCH > 2 ? 2 : BATCH > 1 ? 1 : 0 };
+
+/* The places of the leaves of one batch: the first is number j; the others are half of all leaves away, then a quarter. */
+static inline int64_t leaf_of_batch(int parts, int j, int g)
+{
+    return j + (g & 1) * (parts / 2) + (g / 2) * (parts / 4);
+}
+
+/* The elements of a leaf. */
+static inline void load_leaf(struct tensors T, shape_ptr S, struct place start, int64_t leaf, int vectors,
+                             struct taken r[Q + 1])
+{
+    const int parts = (int)S->p[0];
+    struct place p = element_place(S, start, leaf);
+    UNROLL
+    for (int k = 0; k <= Q; k++) {
+        r[k] = no_taken();
+        if (k < Q || leaf < S->p[1])
+            r[k] = take(T, S, p, vectors);
+#define X(s) p.i##s += parts * in_stride(S, s, KEPT);
+        FOR_MAP_INPUTS(X)
+#undef X
+    }
+    (void)parts;
+}
+
+static inline void load_either(struct tensors T, shape_ptr S, struct place start, int64_t leaf, int vectors,
+                               struct taken r[Q + 1])
+{
+    if (VECTOR == 1 || LIKELY(vectors))
+        load_leaf(T, S, start, leaf, 1, r);
+    else
+        load_leaf(T, S, start, leaf, 0, r);
+}
+
+/* merge_weights_of, of numbers that the compiler sees: it divides them. */
+static inline struct merge_weights joining(int na, int nb)
+{
+    struct merge_weights w;
+#if WEIGHTS_f32
+    w.step_f32 = MF_QUOTIENT((float)nb, (float)(na + nb));
+    w.both_f32 = MF_QUOTIENT((float)na * (float)nb, (float)(na + nb));
+#endif
+#if WEIGHTS_f64
+    w.step_f64 = MF_QUOTIENT((double)nb, (double)(na + nb));
+    w.both_f64 = MF_QUOTIENT((double)na * (double)nb, (double)(na + nb));
+#endif
+#if !WEIGHTS_f32 && !WEIGHTS_f64
+    w.none = 0;
+#endif
+    return w;
+}
+
+/* How many of n elements have the number i, counted round a circle of `round`. */
+static inline int count_of(int n, int i, int round)
+{
+    return n > i ? (n - i + round - 1) / round : 0;
+}
+
+/* A leaf of n elements, a constant; j: its number. */
+static inline void leaf_states(shape_ptr S, const struct taken r[Q + 1], int n, int64_t j, struct state s[VECTOR])
+{
+    struct lane l[OF_LEAF][VECTOR];
+    struct state own[OF_LEAF][VECTOR];
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            l[i][c] = empty_lane();
+    UNROLL
+    for (int second = 0; second <= TWO_PHASES; second++)
+        UNROLL
+        for (int k = 0; k < n; k++)
+            UNROLL
+            for (int c = 0; c < VECTOR; c++) {
+                const struct element x = map_element(one_taken(r[k], c));
+                struct lane *to = &l[k % OF_LEAF][c];
+                if (!second)
+                    chain(S, to, x, k / OF_LEAF, j + S->p[0] * (k % OF_LEAF), weights_of(k / OF_LEAF), 1);
+                else if (count_of(n, k % OF_LEAF, OF_LEAF) > 1)
+                    chain_second(to, x, 1);
+                else
+                    chain_only(to, 1);
+            }
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            own[i][c] = lane_state(S, l[i][c], j + S->p[0] * i, count_of(n, i, OF_LEAF));
+    UNROLL
+    for (int reach = OF_LEAF / 2; reach; reach /= 2)
+        UNROLL
+        for (int i = 0; i < OF_LEAF / 2; i++)
+            if (i < reach && i + reach < n) {
+                const struct merge_weights w = joining(count_of(n, i, 2 * reach), count_of(n, i + reach, 2 * reach));
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    own[i][c] = combine_weighted(own[i][c], own[i + reach][c], w);
+            }
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        s[c] = own[0][c];
+}
+
+/* The weights of joining the subtrees of height b, the first of which has leaf j. What is joined lies as in a heap: where
+ * `apart` subtrees remain, the one of leaf i < apart has number apart + i. */
+static inline struct merge_weights weights_at(int parts, SHARED_POINTER const struct merge_weights *joins, int b, int64_t j)
+{
+    struct merge_weights w;
+#if MOMENTS
+    const int apart = parts >> (b + 1);
+    w = joins[apart | ((int)j & (apart - 1))];
+#else
+    w.none = 0;
+#endif
+    return w;
+}
+
+static inline void find_weights(shape_ptr S, SHARED_POINTER struct merge_weights *joins)
+{
+#if MOMENTS
+    const int n = (int)S->reduced_total, parts = (int)S->p[0];
+    NO_UNROLL
+    for (int t = THREAD; t < parts; t += THREADS) {
+        int b = 0;
+        NO_UNROLL
+        for (; t >> (b + 1); b++)
+            ;
+        const int apart = 1 << b, i = t - apart;
+        if (t)
+            joins[t] = joining((n - i + 2 * apart - 1) >> (b + 1), (n - i + apart - 1) >> (b + 1));
+    }
+    BARRIER();
+#endif
+}
+
+/* The leaf number after j, in the order of reversed bits, of every BATCH-th. */
+static inline int next_leaf(int parts, int j)
+{
+    int bit = parts / 2 / BATCH;
+    for (; j & bit; bit /= 2)
+        j ^= bit;
+    return j | bit;
+}
+
+static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors,
+                                SHARED_POINTER const struct merge_weights *joins, struct state s[VECTOR])
+{
+    struct state pending[LEVELS][VECTOR];
+    struct taken r[BATCH][Q + 1];
+    const int parts = (int)S->p[0];
+    int j = 0;
+    UNROLL
+    for (int g = 0; g < BATCH; g++)
+        load_either(T, S, start, leaf_of_batch(parts, j, g), vectors, r[g]);
+    LOADED();
+    NO_UNROLL
+    for (int i = 0; i < parts; i += BATCH) {
+        struct state leaf[BATCH][VECTOR];
+        const int next = next_leaf(parts, j);
+        UNROLL
+        for (int g = 0; g < BATCH; g++) {
+            const int64_t at = leaf_of_batch(parts, j, g);
+            if (at < S->p[1])
+                leaf_states(S, r[g], Q + 1, at, leaf[g]);
+            else
+                leaf_states(S, r[g], Q, at, leaf[g]);
+            if (i + BATCH < parts)
+                load_either(T, S, start, leaf_of_batch(parts, next, g), vectors, r[g]);
+            LOADED();
+        }
+        UNROLL
+        for (int b = 0; b < BATCH_LEVELS; b++)
+            UNROLL
+            for (int g = 0; g < BATCH; g += 2 << b) {
+                const struct merge_weights w = weights_at(parts, joins, b, leaf_of_batch(parts, j, g));
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    leaf[g][c] = combine_weighted(leaf[g][c], leaf[g + (1 << b)][c], w);
+            }
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            s[c] = leaf[0][c];
+        int waits = 0;
+        UNROLL
+        for (int b = BATCH_LEVELS; b < LEVELS; b++) {
+            if (!waits && (i >> b & 1)) {
+                const struct merge_weights w = weights_at(parts, joins, b, j);
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    s[c] = combine_weighted(pending[b][c], s[c], w);
+            } else if (!waits) {
+                UNROLL
+                for (int c = 0; c < VECTOR; c++)
+                    pending[b][c] = s[c];
+                waits = 1;
+            }
+        }
+        j = next;
+    }
+}
+#else
+static inline struct place next_row(shape_ptr S, struct place p)
+{
+#define X(s) p.i##s += in_stride(S, s, KEPT);
+    FOR_MAP_INPUTS(X)
+#undef X
+    return p;
+}
+
+static inline void chain_row(shape_ptr S, struct taken r, int e, struct lane l[VECTOR])
+{
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        chain(S, &l[c], map_element(one_taken(r, c)), e, 0, weights_of(0), 1);
+}
+
+static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors, struct state s[VECTOR])
+{
+    const int n = (int)S->reduced_total;
+    struct lane l[VECTOR];
+    struct place p = start;
+    struct taken r[BATCH];
+    int e = 0;
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        l[c] = empty_lane();
+    if (VECTOR > 1 && !LIKELY(vectors)) { /* rare, so it is short */
+        NO_UNROLL
+        for (; e < n; e++)
+            chain_row(S, take(T, S, element_place(S, start, e), 0), e, l);
+    } else {
+        UNROLL
+        for (int u = 0; u < BATCH; u++) {
+            r[u] = no_taken();
+            if (u < n)
+                r[u] = take(T, S, p, 1);
+            p = next_row(S, p);
+        }
+        LOADED();
+        NO_UNROLL
+        for (; e + BATCH <= n; e += BATCH)
+            UNROLL
+            for (int u = 0; u < BATCH; u++) {
+                chain_row(S, r[u], e + u, l);
+                if (e + BATCH + u < n)
+                    r[u] = take(T, S, p, 1);
+                p = next_row(S, p);
+                LOADED();
+            }
+        UNROLL
+        for (int u = 0; u < BATCH; u++)
+            if (e + u < n)
+                chain_row(S, r[u], e + u, l);
+    }
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        s[c] = lane_state(S, l[c], 0, n);
+}
+#endif
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const int64_t o = (BLOCK * THREADS + THREAD) * VECTOR;
+    struct state s[VECTOR];
+#if ORDERED
+    SHARED struct merge_weights joins[MOMENTS ? 1 << LEVELS : 1];
+    find_weights(S, joins);
+#endif
+    if (o >= S->kept_total)
+        return;
+#if ORDERED
+    fold_columns(T, S, kept_place(S, o), b.vectors != 0, joins, s);
+#else
+    fold_columns(T, S, kept_place(S, o), b.vectors != 0, s);
+#endif
+#if HAS_COUNT
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        s[c].n = S->reduced_total;
+#endif
+#if VECTOR > 1
+    finish_vector(T, S, o, s);
+#else
+    finish_output(T, S, o, s[0], S->reduced_total);
+#endif
+}
