@@ -42,7 +42,7 @@ static inline void tile_lanes(struct tensors T, shape_ptr S, struct place start,
             const int j = turn + q * turns, lane = slot_lane(t, j, shift);
             struct lane l = empty_lane();
             UNROLL
-            for (int second = 0; second <= (TWO_PHASES && steps > 1); second++)
+            for (int second = 0; second < (TWO_PHASES && steps > 1 ? 2 : 1); second++)
                 UNROLL
                 for (int k = 0; k < IN_FLIGHT / of_turn; k++) {
                     const int present = k < full || k * LANES + lane < n;
