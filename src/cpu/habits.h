@@ -20,8 +20,6 @@ struct habits {
     int columns;             /* rows that sums are taken down, four at once; less than 0: do not ask */
     int copy, copy_soon;     /* beside stores past the cache */
     int arg;                 /* rows that extremes are found down */
-    int exps_run, exps_ahead; /* rows that exps are taken down: bytes of each together, so many such runs later */
-    int exps_copied;          /* whether what is read twice is copied: where what is nearest is small and others are far */
     int touching[2];         /* rows of so many bytes that touch are read as one stream; of elements of two bytes */
     int touching_bytes;      /* and of one */
     int touching_least;      /* bytes of such a stream, unless another one goes on where it ends */
