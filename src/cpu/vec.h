@@ -17,6 +17,7 @@
  *   vscale(v, n, t)                   v * 2^n, which is normal; t is n + 1.5 * 2^23 (double: 2^52), and the one of both
  *                                     that is not used costs nothing; VSCALE_KEEPS_NANS: a NaN stays one
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
+ *   vkeep3(a, b, c)                   the same for all three, before one of them is used
  *   vread                             nothing; v is loaded here, before what is loaded after it: the processor's
  *                                     prefetchers want addresses that grow
  *   vapart                            nothing; where instructions can broadcast what they read from memory, the

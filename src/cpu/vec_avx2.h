@@ -7,6 +7,7 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
+#define vkeep3(a, b, c) __asm__("" : "+x"(a), "+x"(b), "+x"(c))
 #define vread(v) __asm__ volatile("" : "+x"(v))
 #define vapart(p) ((void)(p))
 #define MF_HAVE_FMA

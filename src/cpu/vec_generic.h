@@ -36,6 +36,7 @@
 #define vscale_f64 vscale_plain_f64
 
 #define vkeep(v) ((void)(v))
+#define vkeep3(a, b, c) ((void)0)
 #define vread(v) ((void)(v))
 #define vapart(p) ((void)(p))
 
