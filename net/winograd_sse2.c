@@ -11,5 +11,5 @@ void mf_winograd_sse2(struct winograd_kernels *k)
 
 void mf_winograd_scalar(struct winograd_kernels *k)
 {
-    mf_winograd_sse2(k);
+    fill_winograd(k);
 }

@@ -15,5 +15,5 @@ void mf_contractions_sse2(struct contraction_kernels *k)
 
 void mf_contractions_scalar(struct contraction_kernels *k)
 {
-    mf_contractions_sse2(k);
+    fill_contractions(k);
 }

@@ -15,5 +15,5 @@ void mf_maps_sse2(struct kernels *k)
 
 void mf_maps_scalar(struct kernels *k)
 {
-    mf_maps_sse2(k);
+    fill_map_kernels(k);
 }

@@ -15,5 +15,5 @@ void mf_rare_sse2(struct kernels *k)
 
 void mf_rare_scalar(struct kernels *k)
 {
-    mf_rare_sse2(k);
+    fill_rare_folds(k);
 }
