@@ -9,6 +9,7 @@
 #define vkeep(v) __asm__("" : "+x"(v))
 #define vread(v) __asm__ volatile("" : "+x"(v))
 #define vapart(p) ((void)(p))
+#define vstay(p) __asm__ volatile("" : : "r"(p) : "memory")
 #define MF_HAVE_FMA
 #define numbers_f32 vec_i32
 #define numbers_f64 vec_i64

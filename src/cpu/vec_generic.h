@@ -38,6 +38,7 @@
 #define vkeep(v) ((void)(v))
 #define vread(v) ((void)(v))
 #define vapart(p) ((void)(p))
+#define vstay(p) ((void)(p))
 
 #include "vec_plain.h"
 
