@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { STATES_BYTES = 131072, SPLIT_TILES = 4 };
+/* LONG_TILE: elements that an argmin or argmax numbers in 32 bits. */
+enum { STATES_BYTES = 131072, SPLIT_TILES = 4, LONG_TILE = 1 << 30 };
 /* What is worth the threads' start; a thread's shares of few columns whose folds have no order. */
 enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, RUNS_WIDTH = 2048, SHARES = 8 };
 enum { ANSWER_BYTES = 2 << 20 }; /* least outputs that runs store themselves, past the cache */
@@ -317,9 +318,11 @@ static mf_status make(struct mf_plan *plan)
     data->split_tiles = data->tiles >= 8 * SPLIT_TILES * plan->threads ? SPLIT_TILES : 1;
     plan_lanes(plan);
     data->tile = TILE;
-    if (data->any_order) { /* the contract's tiles are about order */
+    if (data->any_order || !data->lane_count) { /* the contract's tiles are about order */
         const int64_t share = (data->elements - 1) / (SHARES * plan->threads) + 1;
+        const int64_t most = data->lane_count ? INT64_MAX : LONG_TILE;
         data->tile = data->split ? ((share - 1) / TILE + 1) * TILE : data->elements;
+        data->tile = data->tile < most ? data->tile : most;
         data->tiles = (data->elements - 1) / data->tile + 1;
         data->split_tiles = 1;
     }

@@ -89,7 +89,7 @@ static void join_arg(struct columns *c, int r, char *const *states, int64_t tile
     for (int64_t i = 0; i < c->width; i++) {
         int32_t in_tile;
         memcpy(&in_tile, states[1] + ((size_t)tile[i] * (size_t)c->width + (size_t)i) * 4, 4);
-        index[i] = (int64_t)tile[i] * TILE + in_tile;
+        index[i] = (int64_t)tile[i] * c->outer->tile + in_tile;
     }
 }
 

@@ -10,6 +10,7 @@
 #define vkeep3(a, b, c) __asm__("" : "+x"(a), "+x"(b), "+x"(c))
 #define vread(v) __asm__ volatile("" : "+x"(v))
 #define vapart(p) ((void)(p))
+#define vstay(p) __asm__ volatile("" : : "r"(p) : "memory")
 #define MF_HAVE_FMA
 #define numbers_f32 vec_i32
 #define numbers_f64 vec_i64

@@ -11,6 +11,7 @@
 #define vread(v) __asm__ volatile("" : "+v"(v))
 #define vkeep4(a, b, c, d) __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
 #define vapart(p) __asm__("" : "+r"(p))
+#define vstay(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)
 {

@@ -39,6 +39,7 @@
 #define vkeep3(a, b, c) ((void)0)
 #define vread(v) ((void)(v))
 #define vapart(p) ((void)(p))
+#define vstay(p) ((void)(p))
 
 #include "vec_plain.h"
 
