@@ -92,6 +92,17 @@ static int64_t about_root(int64_t n)
     return root;
 }
 
+/* Some rows of a tile or a few, and a last one of any length, which no other choice makes often. */
+static void choose_long_rows(struct sketch *s)
+{
+    enum { TILE_ELEMENTS = 4096 };
+    s->modes = 2;
+    s->kept[0] = 1;
+    s->kept[1] = 0;
+    s->size[0] = 1 + below(s, 9);
+    s->size[1] = TILE_ELEMENTS * (1 + below(s, 3)) + below(s, percent(s, 50) ? 200 : TILE_ELEMENTS);
+}
+
 static void choose_modes(struct sketch *s)
 {
     int order[SKETCH_MODES];
@@ -125,6 +136,8 @@ static void choose_modes(struct sketch *s)
         s->size[m] = throw_size(s, crowded && room > 3 ? 3 : most < room ? most : room);
         room /= s->size[m];
     }
+    if (s->plain && !s->moving && percent(s, 5))
+        choose_long_rows(s);
     if (s->modes && percent(s, 2))
         s->size[below(s, s->modes)] = 0;
     for (int m = 0; m < s->modes; m++)
