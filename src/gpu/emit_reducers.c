@@ -384,14 +384,15 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
         mf_text_append(to, "    count = l.n;\n");
     for (int r = 0; r < problem->program.reducer_count; r++) {
         struct field field[REDUCER_FIELDS];
+        const enum fold fold = problem->program.reducer[r].fold;
         int n = fields_of(problem, r, field);
         for (int i = 0; i < n; i++)
             if (i && problem->program.reducer[r].kind == RED_ARG)
                 mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANE_PITCH) : -1;\n",
                             field[i].name, field[i].name);
-            else if (mf_emit_is_narrow(problem, r))
+            else if (mf_emit_is_narrow(problem, r) && (fold == FOLD_MIN || fold == FOLD_MAX)) /* see lane_identity */
                 mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
-                            mf_emit_fold_identity(problem->program.reducer[r].fold, CLS_I64));
+                            mf_emit_fold_identity(fold, CLS_I64));
             else
                 mf_text_add(to, "    s.%s = l.%s;\n", field[i].name, field[i].name);
     }

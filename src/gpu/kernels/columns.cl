@@ -127,7 +127,7 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
         UNROLL
         for (int c = 0; c < VECTOR; c++) {
             const int lane = own + LANE_THREADS * i;
-            s[i][c] = lane_state(S, l[i][c], first + lane, BYTES ? 1 : lane_count(n, lane));
+            s[i][c] = lane_state(S, l[i][c], first + lane, lane_count(n, lane));
         }
 }
 

@@ -324,13 +324,9 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
     UNROLL
     for (int j = 0; j < OWN; j++) {
         const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
-        /* of whole batches all lanes have as many, a number that the compiler sees is small; a thread's sum of bytes has
-         * those of all its lanes */
+        /* of whole batches all lanes have as many, a number that the compiler sees is small */
         s[j] = lane_state(S, l[j], first + lane,
-                          BYTES           ? 1
-                          : WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1)
-                          : n == TILE     ? TILE / LANES
-                                          : lane_count(n, lane));
+                          WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1) : n == TILE ? TILE / LANES : lane_count(n, lane));
     }
 }
 
