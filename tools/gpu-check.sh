@@ -8,8 +8,8 @@
 # another device. What is not here is skipped, and said so.
 #
 # With COMPUTE_SANITIZER (the program, of NVIDIA's toolkit) the files of problems run under its memcheck and racecheck
-# too. A line for every part and at the end "gpu-check: P passed, F failed, S skipped". Exit status 1 when anything failed or
-# nothing passed. Logs of what failed are printed.
+# too, each process for at most GPU_SECONDS (3600). A line for every part and at the end "gpu-check: P passed, F failed,
+# S skipped". Exit status 1 when anything failed or nothing passed. Logs of what failed are printed.
 binaries=${1:-build/release}
 binaries=$(cd "$binaries" 2>/dev/null && pwd) || { echo "there is no folder ${1:-build/release}"; exit 2; }
 source=$(cd "$(dirname "$0")/.." && pwd) || exit 2
@@ -108,37 +108,49 @@ count_verify() {
     [ "$differences" -eq 0 ] || head -n 60 "$2" | sed 's/^/    /'
 }
 
+# count_parts WHAT REMARK: the parts of the files of problems as one line, the logs of those that found something.
+count_parts() {
+    good=0 bad=0
+    for lines in "$work"/part.??; do
+        status=$(cat "$lines.status")
+        problems=$(sed -n 's/^\([0-9,]*\) problems\{0,1\}; compared with the reference.*/\1/p' "$lines.log" | tr -d ,)
+        differences=$(sed -n 's/^.*, \([0-9]*\) differences\{0,1\}, .*/\1/p' "$lines.log")
+        if [ -n "$problems" ] && [ "$status" -eq 0 ]; then
+            good=$((good + problems))
+            continue
+        fi
+        : "${problems:=0}" "${differences:=0}"
+        [ "$differences" -gt 0 ] || differences=1
+        [ "$problems" -ge "$differences" ] || problems=$differences
+        good=$((good + problems - differences)) bad=$((bad + differences))
+        echo "    exit status $status:"
+        if [ "$status" -eq 99 ]; then grep '^=========' "$lines.log"; else cat "$lines.log"; fi |
+            head -n 40 | sed 's/^/    /'
+    done
+    count "$1" $good $bad 0 "$2"
+}
+
 if [ "$device" = none ]; then
     count "problems" 0 0 1 "no GPU opens"
 else
-    for file in gpu_problems.txt problems.txt; do
-        if [ -r "$source/tests/$file" ]; then
-            "$modefold" verify --device "$device" --file "$source/tests/$file" >"$work/$file.log" 2>&1
-            count_verify "$file" "$work/$file.log" $?
-        else
-            count "$file" 0 0 1 "$source/tests/$file is not here"
-        fi
-    done
-    for tool in ${COMPUTE_SANITIZER:+memcheck racecheck}; do
-        grep -hvE '^(#|$)' "$source/tests/gpu_problems.txt" "$source/tests/problems.txt" >"$work/lines"
-        rm -f "$work"/part.*
-        split -n "r/$JOBS" "$work/lines" "$work/part."
-        for lines in "$work"/part.*; do
+    grep -hvE '^(#|$)' "$source/tests/gpu_problems.txt" "$source/tests/problems.txt" >"$work/lines" ||
+        count "files of problems" 0 0 1 "$source/tests is not here"
+    # Their time goes into compiling kernels, so a part for every core; the sanitizer's tools find them in the cache.
+    split -n "r/$JOBS" "$work/lines" "$work/part."
+    for tool in verify ${COMPUTE_SANITIZER:+memcheck racecheck}; do
+        [ -s "$work/lines" ] || break
+        began=$(date +%s)
+        for lines in "$work"/part.??; do
+            set --
+            [ "$tool" = verify ] || set -- "$COMPUTE_SANITIZER" --tool "$tool" --error-exitcode 99 --print-limit 5
             (
-                "$COMPUTE_SANITIZER" --tool "$tool" --error-exitcode 99 --print-limit 5 \
-                    "$modefold" verify --device "$device" --file "$lines" >"$lines.log" 2>&1
+                timeout "${GPU_SECONDS:-3600}" "$@" "$modefold" verify --device "$device" --file "$lines" \
+                    >"$lines.log" 2>&1
                 echo $? >"$lines.status"
             ) &
         done
         wait
-        for lines in "$work"/part.??; do
-            [ "$(cat "$lines.status")" -ne 99 ] || {
-                count "$tool" 0 1 0 "errors"
-                grep '^=========' "$lines.log" | head -n 40 | sed 's/^/    /'
-                continue
-            }
-            count_verify "$tool" "$lines.log" "$(cat "$lines.status")"
-        done
+        count_parts "files of problems, $tool" "$(($(date +%s) - began)) s"
     done
     share=$(((GPU_COUNT + JOBS - 1) / JOBS)) job=0 began=$(date +%s)
     while [ $job -lt "$JOBS" ] && [ "$GPU_COUNT" -gt 0 ]; do
