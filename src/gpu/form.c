@@ -143,8 +143,8 @@ static int is_of_halves(const struct problem *problem, enum reducer_kind kind)
 /* Elements that are read once, more of them than the caches hold, beside few outputs, need not push out what kernels
  * before this one wrote: that is then written back later. Folds of 64 to 256 MB are up to a tenth faster behind a
  * kernel that filled the cache, else no slower; but columns of 64 MB are. Larger ones read a thirtieth slower that
- * way. (Measured on an H200.) */
-int mf_gpu_reads_once(const struct problem *problem, int vector)
+ * way, unless few warps do. (Measured on an H200.) */
+int mf_gpu_reads_once(const struct problem *problem, int vector, int few_warps)
 {
     enum { LEAST = 1 << 26, LEAST_COLUMNS = 1 << 27, MOST = 1 << 28, FEW = 16 };
     const struct nest *nest = &problem->memory;
@@ -153,7 +153,7 @@ int mf_gpu_reads_once(const struct problem *problem, int vector)
     int64_t elements, written = 0;
     if (operand < 0 || nest->window_count || vector * item < 4 ||
         !mf_mul(problem->kept_total, problem->reduced_total, &elements) || elements < least / item ||
-        elements > MOST / item)
+        elements > MOST / item * (few_warps ? 2 : 1))
         return 0;
     for (int l = 0; l < nest->kept + nest->reduced; l++)
         if (!nest->in[operand][l])
@@ -174,6 +174,12 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
         problem->reduced_total <= (loop < nest->kept && item <= 4 ? LANES : TILE - 1))
         return 0;
     return item > 2 ? 1 : mf_gpu_vector_along(problem, loop, 2) == 2 ? 2 : 0;
+}
+
+int mf_gpu_is_tile_of_halves(const struct problem *problem)
+{
+    return problem->reduced_total == TILE && mf_gpu_widest_item(problem) == 2 &&
+           mf_gpu_lanes_at_once(problem, problem->memory.kept) > 0;
 }
 
 void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros)

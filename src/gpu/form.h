@@ -33,13 +33,15 @@ int mf_gpu_row_vector(const struct problem *problem);
  * (kernels/fold.cl); 1 where that does not go. bounds: where the operand's memory begins and ends, in elements from
  * position 0. */
 int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
-/* Whether vectors of so many elements are read past what the caches hold of others. */
-int mf_gpu_reads_once(const struct problem *problem, int vector);
+/* Whether vectors of so many elements are read past what the caches hold of others. few_warps: of a multiprocessor. */
+int mf_gpu_reads_once(const struct problem *problem, int vector, int few_warps);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
 /* Where elements are needed twice, and for arguments of columns of 16-bit floats: how many neighbours along a loop a
  * thread takes with all steps of their lanes in registers (kernels/lanes.cl), or 0; and the macros of that. */
 int mf_gpu_lanes_at_once(const struct problem *problem, int loop);
+/* Rows of one tile of 16-bit elements that are needed twice: a warp keeps them in registers. */
+int mf_gpu_is_tile_of_halves(const struct problem *problem);
 void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros);
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted);
 int mf_gpu_steps_at_once(const struct problem *problem, int vector);

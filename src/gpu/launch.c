@@ -230,6 +230,20 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
     return device->api->copy(device->gpu, gpu->shape_memory, 0, gpu->shape, shape_bytes, 0);
 }
 
+/* Shared memory that nobody uses: so much that only so many blocks have room beside each other, each with up to OWN
+ * bytes in use. All of a multiprocessor's is asked for: the less is left for its first cache the less pushes out what
+ * the second one holds. (f32 rows of a tile: 2899 GB/s with 196 KB in shared memory, 3017 with 228, on an H100.) */
+static int64_t shared_for(const struct gpu_limits *limits, int most_beside)
+{
+    enum {
+        OF_SYSTEM = 1 << 10 /* of each block; what the largest block leaves of a multiprocessor's */,
+        OWN = 2 << 10
+    };
+    if (!most_beside || limits->shared_most <= limits->shared)
+        return 0;
+    return (limits->shared_most + OF_SYSTEM) / most_beside - OF_SYSTEM - OWN;
+}
+
 static mf_status fill(struct mf_plan *plan, struct gpu_choice *choice, struct gpu_plan *gpu)
 {
     mf_status status = MF_ERROR_MEMORY;
@@ -239,7 +253,8 @@ static mf_status fill(struct mf_plan *plan, struct gpu_choice *choice, struct gp
         gpu->vector_loop = choice->vector_loop;
         gpu->flat = choice->flat;
         gpu->blocks = choice->blocks;
-        gpu->shared = choice->shared;
+        gpu->shared =
+            choice->shared ? choice->shared : shared_for(MF_GPU_LIMITS(plan->device->gpu), choice->most_beside);
         memcpy(gpu->text, choice->text, sizeof gpu->text);
         status = make(plan, choice, gpu);
     }

@@ -15,6 +15,7 @@ struct gpu_choice {
     int threads, vector, vector_loop; /* elements read together, along this loop */
     int flat;                         /* vectors run over the loops' ends: only bases have to be aligned */
     int beside;                       /* blocks that a multiprocessor is to have room for, or 0 */
+    int most_beside;                  /* blocks that it is to have at most, or 0 */
     int64_t shared;                   /* bytes of LAUNCH_SHARED memory */
     int shifted;                      /* rows begin anywhere: kernels/fold.cl */
     int reads_once;                   /* mf_gpu_reads_once */

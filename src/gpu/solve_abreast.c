@@ -65,7 +65,8 @@ static int short_row_pays(const struct problem *problem)
     return item > 2 || n < MOST_AT_ONCE || mf_emit_has_kind(problem, RED_MOMENTS);
 }
 
-/* Longer ones: elements that are needed twice, and states of several values. */
+/* Longer ones: elements that are needed twice, but not in whole batches of vectors or tiles, and states of several
+ * values. */
 static int long_row_pays(const struct mf_plan *plan)
 {
     enum { MOST_TILES = 4 };
@@ -75,7 +76,7 @@ static int long_row_pays(const struct mf_plan *plan)
     if (item > 4 || n > MOST_TILES * TILE || (n > TILE && problem->kept_total < WARPS / 2 * multiprocessors))
         return 0;
     if (mf_gpu_two_phases(problem))
-        return n > TILE || item <= 2 || !aligned;
+        return n > TILE ? !aligned || n % TILE : !aligned || (item <= 2 && n % (8 * LANES));
     return !aligned && !has_folds_only(problem) && (n <= TILE ? item <= 2 : n <= TILE + TILE / (item < 2 ? 2 : item));
 }
 

@@ -129,7 +129,8 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     } else if (widest > 1) {
         vector = words > 8 ? 1 : words > 3 ? 2 : 4;
         beside = mf_clamp(256 / item, 1, 64);
-        batch = 16;
+        batch = item > 4 && words > 8 ? 8 : 16;
+        threads = item == 4 && mf_emit_has_kind(problem, RED_MOMENTS) ? 128 : 256;
     } else {
         vector = 1;
         beside = GPU_WARP;
@@ -209,23 +210,38 @@ static int64_t tiles_that_count(const struct problem *problem, int64_t tiles)
     return narrow && tiles > FEW_TILES ? FEW_TILES : tiles;
 }
 
-/* One reducer with a state of several words that is faster with all lanes together than in turn: an index of f64,
- * moments of 16-bit floats, and of f32 where columns are enough for wide blocks (measured on an H200); or one of vector
- * 0. */
-static struct columns_form form_of_one(const struct problem *problem, int64_t tiles, int widest,
-                                       const struct gpu_limits *limits)
+/* Wide blocks, where there are columns enough: for moments of up to four bytes and for two or several reducers of
+ * 16-bit floats, of whose states one lane at a time would keep less in flight; or one of vector 0. They take all of a
+ * thread's 128 registers, so NVRTC 13.0 spills some where it compiles for others than sm_90, or in another order.
+ * (Measured on an H100.) */
+static struct columns_form wide_form(const struct problem *problem, int64_t tiles, int widest,
+                                     const struct gpu_limits *limits)
 {
-    enum { WIDE = 128 /* columns */ };
-    const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
-    const int64_t most = tiles_that_count(problem, tiles);
-    const int wide = problem->memory.reduced == 1 && !problem->memory.window_count &&
-                     2 * problem->kept_total * most >= (int64_t)3 * limits->multiprocessors * WIDE;
+    enum { SEVERAL = 4 /* words: sum, max, mean and var */, HELD = 8 };
+    const int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
+    const int one = problem->program.reducer_count == 1, vector = one || words == 2 ? 4 : 2;
+    const int fits = !limits->architecture || limits->architecture == 90, operand = mf_gpu_only_operand(problem);
+    const int pays = one ? fits && (item == 4 || item == 2) && mf_emit_has_kind(problem, RED_MOMENTS)
+                         : item == 2 && operand >= 0 && (words == 2 || words == SEVERAL);
     struct columns_form form = {.vector = 0};
-    if (one && item <= 4 && item > 1 && widest >= 4 && wide && mf_emit_has_kind(problem, RED_MOMENTS)) {
-        form = make_form(problem, 4, 8, WIDE / 4);
-        form.batch = 4 / item;
+    if (!pays || mf_emit_has_kind(problem, RED_ARG) || mf_emit_has_kind(problem, RED_USER) || widest < vector ||
+        problem->memory.reduced > 1 || problem->memory.window_count ||
+        2 * problem->kept_total * tiles_that_count(problem, tiles) <
+            (int64_t)3 * limits->multiprocessors * GPU_WARP * vector)
         return form;
-    }
+    form = make_form(problem, vector, HELD, vector == 2 && !fits ? GPU_WARP / 2 : GPU_WARP);
+    form.batch = one ? 4 / item : vector == 4 ? 1 : 2;
+    form.together =
+        vector == 2 && !(fits && problem->in_type[operand] == DT_f16 && mf_emit_has_kind(problem, RED_MOMENTS));
+    return form;
+}
+
+/* One reducer with a state of several words that is faster with all lanes together than in turn: an index of f64,
+ * moments of 16-bit floats (measured on an H200); or one of vector 0. */
+static struct columns_form form_of_one(const struct problem *problem, int widest)
+{
+    const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
+    struct columns_form form = {.vector = 0};
     if (one && item == 8 && widest == 2 && mf_emit_has_kind(problem, RED_ARG)) {
         form = make_form(problem, 2, 2, 8);
         form.batch = 4;
@@ -265,7 +281,8 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     }
     if (mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
         return form_in_turn(problem, widest);
-    const struct columns_form all_lanes = form_of_one(problem, tiles, widest, limits);
+    const struct columns_form wide = wide_form(problem, tiles, widest, limits);
+    const struct columns_form all_lanes = wide.vector ? wide : form_of_one(problem, widest);
     if (all_lanes.vector)
         return all_lanes;
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
@@ -359,7 +376,7 @@ static mf_status make(struct mf_plan *plan)
                                 .threads = block_threads(&form),
                                 .vector = form.vector,
                                 .vector_loop = problem->memory.kept - 1,
-                                .reads_once = mf_gpu_reads_once(problem, form.vector)};
+                                .reads_once = mf_gpu_reads_once(problem, form.vector, 0)};
     if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_two_phases(problem))
         choice.beside = 2; /* a few registers more, and there is room for one */
     parts = (tiles + share - 1) / share;
@@ -375,6 +392,10 @@ static mf_status make(struct mf_plan *plan)
     /* without the kernel for whole tiles; so too where the last tile would take others' time */
     const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
+        if (mf_gpu_widest_item(problem) > 4 || !mf_gpu_two_phases(problem)) { /* fewer warps: solve_rows.c */
+            choice.most_beside = GPU_ROOM / choice.threads;
+            choice.reads_once = 0;
+        }
         choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
         mf_gpu_define_lanes(problem, form.vector, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);

@@ -7,13 +7,13 @@
 
 static int applicable(const struct mf_plan *plan)
 {
-    return plan->problem.reduced_total > TILE && mf_gpu_any_order(plan);
+    return mf_gpu_any_order(plan) && (plan->problem.reduced_total > TILE || mf_gpu_is_tile_of_halves(&plan->problem));
 }
 
 /* How threads read an output's tiles: elements at once, steps before they compute; how many threads a block has at
- * most, and a multiprocessor room for (0: whatever the compiler makes of it). */
+ * most, and a multiprocessor room for (0: whatever the compiler makes of it); how many warps that has at most, or 0. */
 struct tiles_form {
-    int vector, batch, threads, room;
+    int vector, batch, threads, room, warps;
 };
 
 /* Whether the first reducer is a sum of values that have to be computed. */
@@ -25,25 +25,28 @@ static int sums_values(const struct program *program)
 
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
  * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
- * values are summed (1 to 6 % on an H200); of others few threads do. */
+ * values are summed (1 to 6 % on an H200). Fewer warps than there is room for leave more in the cache (solve_rows.c),
+ * and of states of several numbers they are faster as they are (1 to 4 % on an H100). */
 static struct tiles_form own_form(const struct problem *problem, int64_t tiles, int vector, int shifted)
 {
     enum { FEW_TILES = 4 };
     const int item = mf_gpu_widest_item(problem), narrow = item == 2 && vector == 8;
-    const int half = narrow && (tiles > FEW_TILES || sums_values(&problem->program));
+    const int many = tiles > FEW_TILES, once = mf_gpu_reads_once(problem, 4, 0);
+    const int half = narrow && ((many && !once) || sums_values(&problem->program));
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 256,
-                              mf_emit_lane_words(problem) > 2 ? 0 : GPU_ROOM};
+                              mf_emit_lane_words(problem) > 2 ? 0 : GPU_ROOM, 0};
     if (mf_gpu_two_phases(problem))
         form.room = item == 4 ? 1536 : item == 8 ? 768 : GPU_ROOM;
     else if (vector < 4 || shifted || mf_gpu_only_operand(problem) < 0 || problem->memory.reduced > 1 ||
              problem->memory.window_count)
         return form;
     else if (mf_emit_state_words(problem) > 2)
-        return narrow ? (struct tiles_form){4, 16, GPU_WARP, GPU_ROOM} : form;
+        return narrow ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28} : form;
     else if (item == 8)
-        return (struct tiles_form){vector, 8, 256, 512};
+        return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
-        return (struct tiles_form){4, half ? 16 : 32, half ? 256 : 128, 512};
+        return (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128, 512,
+                                   narrow && many && !half ? 16 : 0};
     return form;
 }
 
@@ -61,14 +64,14 @@ static int outputs_beside(const struct problem *problem, int vector)
 }
 
 /* How many lanes the sequence of an output's tiles has, if they are to be a block each: where these are enough and not
- * too many. Else 0. (Several states of a short type take so long that small blocks are better.) */
+ * too many. Else 0. (Several states of bytes take so long that small blocks are better.) */
 static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int multiprocessors)
 {
     int64_t lanes = tiles / TILE * LANES + (tiles % TILE < LANES ? tiles % TILE : LANES);
     int64_t blocks = lanes * problem->kept_total;
     return tiles >= TILE && tiles <= (int64_t)TILE * LANES && blocks >= 7 * (int64_t)multiprocessors &&
                    blocks <= 64 * (int64_t)multiprocessors &&
-                   (mf_emit_lane_words(problem) <= 2 || mf_gpu_widest_item(problem) >= 4)
+                   (mf_emit_lane_words(problem) <= 2 || mf_gpu_widest_item(problem) > 1)
                ? lanes
                : 0;
 }
@@ -80,22 +83,26 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
     const int bytes = mf_emit_bytes_operand(problem) >= 0, one = bytes || mf_emit_state_words(problem) == 1;
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 128,
-                              several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM};
+                              several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM, 0};
     if (item > 4)
         form.threads = 256;
     else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes) || (item == 2 && shifted)))
         form.threads = 64;
-    else if (bytes)
+    else if (bytes || (item == 2 && one && !shifted))
         form.batch = 16;
     if (item == 2 && several && form.batch > 4)
         form.batch = 4;
+    if (item == 2 && several && lanes) {
+        form.vector = form.vector > 4 ? 4 : form.vector;
+        form.room = GPU_ROOM;
+    }
     return form;
 }
 
 /* Elements that are needed twice, in registers: a warp takes a tile. (Measured on an H200.) */
 static struct tiles_form turns_form(const struct problem *problem, int vector)
 {
-    return (struct tiles_form){vector, 1, 128, mf_gpu_widest_item(problem) == 8 ? 512 : GPU_ROOM};
+    return (struct tiles_form){vector, 1, 128, mf_gpu_widest_item(problem) == 8 ? 512 : GPU_ROOM, 0};
 }
 
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler
@@ -157,12 +164,12 @@ static mf_status make(struct mf_plan *plan)
     const int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
     const int along = is_along(problem, choice.vector);
     const int at_once = along ? 0 : mf_gpu_lanes_at_once(problem, problem->memory.kept);
-    const struct tiles_form form = along       ? (struct tiles_form){1, 1, 64, GPU_ROOM}
+    const struct tiles_form form = along       ? (struct tiles_form){1, 1, 64, GPU_ROOM, 0}
                                    : at_once   ? turns_form(problem, at_once)
                                    : parts > 1 ? shared_form(problem, lanes, choice.vector, choice.shifted)
                                                : own_form(problem, tiles, choice.vector, choice.shifted);
     choice.vector = form.vector;
-    choice.reads_once = mf_gpu_reads_once(problem, form.vector);
+    choice.reads_once = mf_gpu_reads_once(problem, form.vector, 0);
     const int team = at_once ? GPU_WARP : LANES / (choice.vector > 1 ? choice.vector : 4);
     choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, form.threads);
     struct gpu_kept keep = {0, 0};
@@ -197,6 +204,7 @@ static mf_status make(struct mf_plan *plan)
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
+    choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,
                 "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
                 "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define TURNS %d\n",
