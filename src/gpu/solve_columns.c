@@ -108,19 +108,28 @@ static double worth_of(const struct problem *problem, const struct columns_form 
     return busy * (in_flight < 1 ? in_flight : 1) * span / (span + 1) * wide * warps / (warps + 8);
 }
 
+/* Whether form_in_turn is to be wide: of 16-bit floats that are needed twice, where columns are enough. */
+static int wants_wide(const struct problem *problem, int64_t tiles, const struct gpu_limits *limits)
+{
+    enum { WIDE = 128 };
+    return mf_gpu_two_phases(problem) && mf_gpu_widest_item(problem) == 2 &&
+           2 * problem->kept_total * tiles >= (int64_t)3 * limits->multiprocessors * WIDE;
+}
+
 /* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
  * are then in registers, for columns that begin anywhere, whose elements are read one by one, and for elements that are
  * needed twice: of four bytes these stay in registers, all steps of a lane; else they are kept in shared memory. (Forms
  * measured on an H200.) */
-static struct columns_form form_in_turn(const struct problem *problem, int widest)
+static struct columns_form form_in_turn(const struct problem *problem, int widest, int wide)
 {
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
     const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept - 1);
     if (at_once) {
         vector = at_once;
-        beside = vector * GPU_WARP;
+        beside = vector * GPU_WARP * (wide ? 2 : 1);
         batch = TILE / LANES;
+        threads = item > 2 ? 256 : wide ? 512 : mf_gpu_two_phases(problem) ? 256 : 128;
     } else if (mf_gpu_two_phases(problem)) {
         vector = item < 4 ? 4 : item > 4 ? 2 : 1;
         beside = 128 / item;
@@ -210,29 +219,29 @@ static int64_t tiles_that_count(const struct problem *problem, int64_t tiles)
     return narrow && tiles > FEW_TILES ? FEW_TILES : tiles;
 }
 
-/* Wide blocks, where there are columns enough: for moments of up to four bytes and for two or several reducers of
- * 16-bit floats, of whose states one lane at a time would keep less in flight; or one of vector 0. They take all of a
- * thread's 128 registers, so NVRTC 13.0 spills some where it compiles for others than sm_90, or in another order.
- * (Measured on an H100.) */
-static struct columns_form wide_form(const struct problem *problem, int64_t tiles, int widest,
-                                     const struct gpu_limits *limits)
+/* All lanes together where there are columns enough: moments of up to four bytes and two reducers of 16-bit floats in
+ * wide blocks, which take all of a thread's 128 registers (NVRTC 13.0 spills some where it compiles for others than
+ * sm_90); several reducers of 16-bit floats, of whose states one lane at a time would keep less in flight; or one of
+ * vector 0. (Measured on an H100.) */
+static struct columns_form together_form(const struct problem *problem, int64_t tiles, int widest,
+                                         const struct gpu_limits *limits)
 {
-    enum { SEVERAL = 4 /* words: sum, max, mean and var */, HELD = 8 };
+    enum { SEVERAL = 4 /* words: sum, max, mean and var */, VECTOR = 4, HELD = 8 };
     const int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
-    const int one = problem->program.reducer_count == 1, vector = one || words == 2 ? 4 : 2;
-    const int fits = !limits->architecture || limits->architecture == 90, operand = mf_gpu_only_operand(problem);
+    const int one = problem->program.reducer_count == 1, many = words == SEVERAL && !one;
+    const int fits = !limits->architecture || limits->architecture == 90;
     const int pays = one ? fits && (item == 4 || item == 2) && mf_emit_has_kind(problem, RED_MOMENTS)
-                         : item == 2 && operand >= 0 && (words == 2 || words == SEVERAL);
+                         : item == 2 && mf_gpu_only_operand(problem) >= 0 && (words == 2 || many);
+    const int beside = many ? GPU_WARP / 4 : GPU_WARP;
     struct columns_form form = {.vector = 0};
-    if (!pays || mf_emit_has_kind(problem, RED_ARG) || mf_emit_has_kind(problem, RED_USER) || widest < vector ||
+    if (!pays || mf_emit_has_kind(problem, RED_ARG) || mf_emit_has_kind(problem, RED_USER) || widest < VECTOR ||
         problem->memory.reduced > 1 || problem->memory.window_count ||
         2 * problem->kept_total * tiles_that_count(problem, tiles) <
-            (int64_t)3 * limits->multiprocessors * GPU_WARP * vector)
+            (int64_t)3 * limits->multiprocessors * beside * VECTOR)
         return form;
-    form = make_form(problem, vector, HELD, vector == 2 && !fits ? GPU_WARP / 2 : GPU_WARP);
-    form.batch = one ? 4 / item : vector == 4 ? 1 : 2;
-    form.together =
-        vector == 2 && !(fits && problem->in_type[operand] == DT_f16 && mf_emit_has_kind(problem, RED_MOMENTS));
+    form = make_form(problem, VECTOR, many ? HELD / 2 : HELD, beside);
+    form.batch = one ? 4 / item : many ? 2 : 1;
+    form.together = many;
     return form;
 }
 
@@ -271,7 +280,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                    ? make_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
     if (mf_gpu_two_phases(problem))
-        return form_in_turn(problem, widest);
+        return form_in_turn(problem, widest, wants_wide(problem, tiles, limits));
     if (!many)
         return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
     if (item > 4 && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
@@ -280,13 +289,13 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
         return form;
     }
     if (mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
-        return form_in_turn(problem, widest);
-    const struct columns_form wide = wide_form(problem, tiles, widest, limits);
-    const struct columns_form all_lanes = wide.vector ? wide : form_of_one(problem, widest);
+        return form_in_turn(problem, widest, 0);
+    const struct columns_form together = together_form(problem, tiles, widest, limits);
+    const struct columns_form all_lanes = together.vector ? together : form_of_one(problem, widest);
     if (all_lanes.vector)
         return all_lanes;
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
-        return form_in_turn(problem, widest);
+        return form_in_turn(problem, widest, 0);
     if (widest == 1) {
         form = make_form(problem, 1, 8, GPU_WARP);
         form.batch = 1;
@@ -392,10 +401,9 @@ static mf_status make(struct mf_plan *plan)
     /* without the kernel for whole tiles; so too where the last tile would take others' time */
     const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
-        if (mf_gpu_widest_item(problem) > 4 || !mf_gpu_two_phases(problem)) { /* fewer warps: solve_rows.c */
+        if (mf_gpu_widest_item(problem) > 4 || !mf_gpu_two_phases(problem)) /* fewer warps: solve_rows.c */
             choice.most_beside = GPU_ROOM / choice.threads;
-            choice.reads_once = 0;
-        }
+        choice.reads_once = choice.reads_once && mf_gpu_widest_item(problem) == 4;
         choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
         mf_gpu_define_lanes(problem, form.vector, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);
