@@ -77,18 +77,28 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
 }
 
 /* Blocks that share an output come in few waves, of which the last should not be long: they are small, smallest where
- * elements' places take divisions. lanes: lanes_as_blocks. (Measured on an H200.) */
+ * elements' places take divisions. (Measured on an H200.) Where there is much to read and states are one number, few
+ * warps read all of a tile before they compute, or half of 16-bit floats (1 to 4 % on an H100). lanes:
+ * lanes_as_blocks. */
 static struct tiles_form shared_form(const struct problem *problem, int64_t lanes, int vector, int shifted)
 {
+    enum { MUCH = 1 << 26 /* bytes */ };
     const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
     const int bytes = mf_emit_bytes_operand(problem) >= 0, one = bytes || mf_emit_state_words(problem) == 1;
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 128,
                               several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM, 0};
+    const int number = item == 8 ? mf_emit_state_words(problem) == 2 : one;
+    if (number && item > 1 && vector > 1 && !shifted && problem->memory.reduced == 1 &&
+        mf_gpu_only_operand(problem) >= 0 && problem->kept_total && !(item == 2 && sums_values(&problem->program)) &&
+        problem->reduced_total >= MUCH / item / problem->kept_total)
+        return item == 2   ? (struct tiles_form){vector, 16, 128, 128, 0}
+               : item == 4 ? (struct tiles_form){vector, 32, 256, 256, 0}
+                           : (struct tiles_form){2, 32, 256, 256, 0};
     if (item > 4)
         form.threads = 256;
     else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes) || (item == 2 && shifted)))
         form.threads = 64;
-    else if (bytes || (item == 2 && one && !shifted))
+    else if (bytes)
         form.batch = 16;
     if (item == 2 && several && form.batch > 4)
         form.batch = 4;

@@ -33,15 +33,24 @@ static int vector_of(const struct mf_plan *plan)
 
 /* Whether all columns are wide enough, for each multiprocessor: of fewer bytes too little is loaded at once, which is
  * still faster than solver columns with moments. That one is as fast with numbers of 4 bytes or more, but for columns
- * of little more than a step or two. Those beside each other in memory are to be several lines. (Measured on an
- * H100.) */
+ * of little more than a step or two, and with one number of 16 bits where there are few and rows begin anywhere
+ * (columns or slanted). Those beside each other in memory are to be several lines. (Measured on an H100.) */
 static int is_wide(const struct mf_plan *plan)
 {
-    enum { LEAST_BYTES = 1300, LEAST_OF_MOMENTS = 900, LEAST_NUMBERS = 700 /* columns */, SHORTEST_ROW = 256 };
+    enum {
+        LINE_VECTOR = 16 /* bytes */,
+        LEAST_BYTES = 1300,
+        LEAST_OF_MOMENTS = 900,
+        LEAST_NUMBERS = 700 /* columns */,
+        SHORTEST_ROW = 256
+    };
     const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem);
     const int64_t bytes = bytes_of(plan), reduced = problem->reduced_total;
     if (problem->memory.size[problem->memory.kept - 1] * item < SHORTEST_ROW)
+        return 0;
+    if (mf_emit_lane_words(problem) == 1 && item == 2 && reduced <= LANES &&
+        mf_gpu_vector_along(problem, problem->memory.kept - 1, LINE_VECTOR / item) < LINE_VECTOR / item)
         return 0;
     if (mf_emit_lane_words(problem) <= (item > 4 ? 2 : 1))
         return bytes >= LEAST_NUMBERS * item && bytes >= LEAST_BYTES &&
