@@ -142,18 +142,19 @@ static int is_of_halves(const struct problem *problem, enum reducer_kind kind)
 
 /* Elements that are read once, more of them than the caches hold, beside few outputs, need not push out what kernels
  * before this one wrote: that is then written back later. Folds of 64 to 256 MB are up to a tenth faster behind a
- * kernel that filled the cache, else no slower; but columns of 64 MB are. Larger ones read a thirtieth slower that
- * way, unless few warps do. (Measured on an H200.) */
-int mf_gpu_reads_once(const struct problem *problem, int vector, int few_warps)
+ * kernel that filled the cache, sums of bytes down columns a fifth, else no slower; but columns of 64 MB are. Larger
+ * ones read a thirtieth slower that way, unless few warps do. (Measured on an H200 and an H100.) */
+int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader)
 {
-    enum { LEAST = 1 << 26, LEAST_COLUMNS = 1 << 27, MOST = 1 << 28, FEW = 16 };
+    enum { LEAST = 1 << 26, MOST = 1 << 28, FEW = 7 };
     const struct nest *nest = &problem->memory;
     const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
-    const int least = mf_gpu_is_columns(problem) ? LEAST_COLUMNS : LEAST;
+    const int64_t least = reader == READ_BY_COLUMNS ? 2 * LEAST : LEAST;
+    const int64_t most = reader == READ_BY_FEW_WARPS ? 2 * (int64_t)MOST : MOST;
     int64_t elements, written = 0;
     if (operand < 0 || nest->window_count || vector * item < 4 ||
         !mf_mul(problem->kept_total, problem->reduced_total, &elements) || elements < least / item ||
-        elements > MOST / item * (few_warps ? 2 : 1))
+        elements > most / item)
         return 0;
     for (int l = 0; l < nest->kept + nest->reduced; l++)
         if (!nest->in[operand][l])

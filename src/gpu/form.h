@@ -33,8 +33,9 @@ int mf_gpu_row_vector(const struct problem *problem);
  * (kernels/fold.cl); 1 where that does not go. bounds: where the operand's memory begins and ends, in elements from
  * position 0. */
 int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
-/* Whether vectors of so many elements are read past what the caches hold of others. few_warps: of a multiprocessor. */
-int mf_gpu_reads_once(const struct problem *problem, int vector, int few_warps);
+/* Whether vectors of so many elements are read past what the caches hold of others. */
+enum gpu_reader { READ_BY_ROWS, READ_BY_COLUMNS, READ_BY_FEW_WARPS /* of a multiprocessor, rows */ };
+int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
 /* Where elements are needed twice, and for arguments of columns of 16-bit floats: how many neighbours along a loop a

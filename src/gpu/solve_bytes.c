@@ -60,7 +60,7 @@ static mf_status make(struct mf_plan *plan)
         .vector = VECTOR_BYTES,
         .vector_loop = 0,
         .flat = 1,
-        .reads_once = mf_gpu_reads_once(problem, VECTOR_BYTES, 0),
+        .reads_once = mf_gpu_reads_once(problem, VECTOR_BYTES, READ_BY_ROWS),
         .blocks = blocks,
         .own = {blocks, circle, groups, bytes % VECTOR_BYTES ? whole % (circle * groups * blocks) : -1},
         .workspace_bytes = (blocks * problem->kept_total + 1) * (int64_t)sizeof(uint32_t)};

@@ -385,7 +385,7 @@ static mf_status make(struct mf_plan *plan)
                                 .threads = block_threads(&form),
                                 .vector = form.vector,
                                 .vector_loop = problem->memory.kept - 1,
-                                .reads_once = mf_gpu_reads_once(problem, form.vector, 0)};
+                                .reads_once = mf_gpu_reads_once(problem, form.vector, READ_BY_COLUMNS)};
     if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_two_phases(problem))
         choice.beside = 2; /* a few registers more, and there is room for one */
     parts = (tiles + share - 1) / share;

@@ -96,7 +96,8 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = vector,
                                 .vector_loop = 0,
                                 .flat = 1,
-                                .reads_once = mf_gpu_widest_item(problem) == 1 && mf_gpu_reads_once(problem, vector, 0),
+                                .reads_once = mf_gpu_widest_item(problem) == 1 &&
+                                              mf_gpu_reads_once(problem, vector, READ_BY_COLUMNS),
                                 .blocks = blocks,
                                 .own = {tiles, blocks}};
     if (room == GPU_ROOM && inputs == 1 && words <= 16)

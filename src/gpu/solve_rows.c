@@ -26,6 +26,7 @@ static int rows_of_steps(const struct problem *problem, int most, int inputs, in
  * filled the cache, and at most 1 % slower else. (Measured on an H100.) */
 struct long_rows {
     int vector, batch, threads, room, warps;
+    enum gpu_reader reader;
 };
 
 static struct long_rows long_rows(const struct problem *problem, int vector)
@@ -33,18 +34,24 @@ static struct long_rows long_rows(const struct problem *problem, int vector)
     enum { MANY = 7 * LANES };
     const int item = mf_gpu_widest_item(problem), whole = problem->reduced_total == TILE;
     const int one = mf_emit_state_words(problem) <= 2;
-    struct long_rows rows = {vector, 0, 256, whole && one && item <= 2 ? GPU_ROOM : 0, 0};
+    struct long_rows rows = {vector, 0, 256, whole && one && item <= 2 ? GPU_ROOM : 0, 0, READ_BY_ROWS};
     if (vector < 4 || !one || problem->reduced_total <= MANY || mf_gpu_only_operand(problem) < 0 ||
         problem->memory.reduced > 1 || problem->memory.window_count || mf_gpu_two_phases(problem))
         return rows;
     if (item == 2 || (item == 1 && whole))
         rows.vector = 4;
     if (whole && item == 8)
-        return (struct long_rows){rows.vector, 16, 256, 512, 0};
+        return (struct long_rows){rows.vector, 16, 256, 512, 0, READ_BY_ROWS};
     if (whole) {
-        const int once = mf_gpu_reads_once(problem, rows.vector, 1), warps = item == 1 ? 12 : item == 2 ? 6 : 8;
-        return (struct long_rows){rows.vector, 32, item == 1 || (item == 2 && once) ? 64 : 128,
-                                  item == 1 ? GPU_ROOM : 512, once ? warps : 0};
+        const int once = mf_gpu_reads_once(problem, rows.vector, READ_BY_FEW_WARPS), warps = item == 1   ? 12
+                                                                                             : item == 2 ? 6
+                                                                                                         : 8;
+        return (struct long_rows){rows.vector,
+                                  32,
+                                  item == 1 || (item == 2 && once) ? 64 : 128,
+                                  item == 1 ? GPU_ROOM : 512,
+                                  once ? warps : 0,
+                                  once ? READ_BY_FEW_WARPS : READ_BY_ROWS};
     }
     rows.threads = item == 2 ? 128 : 256;
     rows.room = GPU_ROOM;
@@ -104,7 +111,7 @@ static mf_status make(struct mf_plan *plan)
                                 .shifted = shifted,
                                 .beside = is_long.room / threads,
                                 .most_beside = is_long.warps * GPU_WARP / threads,
-                                .reads_once = mf_gpu_reads_once(problem, vector, is_long.warps > 0),
+                                .reads_once = mf_gpu_reads_once(problem, vector, is_long.reader),
                                 .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t block_rows = (int64_t)threads / width * rows;
     choice.blocks = (problem->kept_total + block_rows - 1) / block_rows;

@@ -153,7 +153,9 @@ static mf_status make(struct mf_plan *plan)
                                 .threads = form.threads,
                                 .beside = blocks_beside(problem, &form),
                                 .vector = form.vector,
-                                .vector_loop = nest->kept - 1};
+                                .vector_loop = nest->kept - 1,
+                                .reads_once = mf_emit_lane_words(problem) == 1 &&
+                                              mf_gpu_reads_once(problem, form.vector, READ_BY_ROWS)};
     parts = (tiles + share - 1) / share;
     choice.blocks = column_blocks * parts;
     choice.own[0] = tiles;

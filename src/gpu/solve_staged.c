@@ -38,6 +38,7 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = mf_clamp(16 / item, 2, 16),
                                 .vector_loop = 1,
                                 .flat = 1};
+    choice.reads_once = mf_gpu_reads_once(problem, choice.vector, READ_BY_ROWS);
     choice.blocks = (problem->kept_total + choice.threads * each - 1) / (choice.threads * each);
     mf_text_add(&choice.macros,
                 "#define ROW %d\n#define HELD %d\n#define EACH %d\n#define PART %d\n#define PART_BYTES %d\n"

@@ -31,7 +31,7 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
 {
     enum { FEW_TILES = 4 };
     const int item = mf_gpu_widest_item(problem), narrow = item == 2 && vector == 8;
-    const int many = tiles > FEW_TILES, once = mf_gpu_reads_once(problem, 4, 0);
+    const int many = tiles > FEW_TILES, once = mf_gpu_reads_once(problem, 4, READ_BY_ROWS);
     const int half = narrow && ((many && !once) || sums_values(&problem->program));
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 256,
                               mf_emit_lane_words(problem) > 2 ? 0 : GPU_ROOM, 0};
@@ -179,7 +179,7 @@ static mf_status make(struct mf_plan *plan)
                                    : parts > 1 ? shared_form(problem, lanes, choice.vector, choice.shifted)
                                                : own_form(problem, tiles, choice.vector, choice.shifted);
     choice.vector = form.vector;
-    choice.reads_once = mf_gpu_reads_once(problem, form.vector, 0);
+    choice.reads_once = mf_gpu_reads_once(problem, form.vector, READ_BY_ROWS);
     const int team = at_once ? GPU_WARP : LANES / (choice.vector > 1 ? choice.vector : 4);
     choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, form.threads);
     struct gpu_kept keep = {0, 0};

@@ -105,7 +105,7 @@ static mf_status make(struct mf_plan *plan)
                                 .beside = room_of(problem, vector, leaf, levels) / BLOCK_THREADS,
                                 .vector = vector,
                                 .vector_loop = problem->memory.kept - 1,
-                                .reads_once = mf_gpu_reads_once(problem, vector, 0),
+                                .reads_once = mf_gpu_reads_once(problem, vector, READ_BY_COLUMNS),
                                 .blocks = (problem->kept_total + columns - 1) / columns,
                                 .own = {parts, reduced % parts}};
     mf_text_append(&choice.functions, mf_text_taken_cl);

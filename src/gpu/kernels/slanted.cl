@@ -72,10 +72,10 @@ static inline struct taken fetch_slanted(struct slant const *w, GLOBAL const ite
         from = at + VECTOR > w->end ? w->edges + 1 : from;
     }
 #if ITEM
-    return *from;
+    return READ_VECTOR(from);
 #else
     struct raws r;
-    const packed v = *from;
+    const packed v = READ_VECTOR(from);
     UNROLL
     for (int i = 0; i < VECTOR; i++) {
 #define X(s) r.x##s[i] = v.v[i];

@@ -33,7 +33,7 @@ static inline void copy_span(struct tensors T, int64_t start, int64_t all, int v
     UNROLL for (int i = 0; i < COPIES; i++)                                                                      \
     {                                                                                                            \
         const int v = i * THREADS + THREAD < SPAN_VECTORS ? i * THREADS + THREAD : SPAN_VECTORS - 1;             \
-        r##s[i] = ((GLOBAL const struct in##s##_vector *)(T.in##s + start))[v];                                  \
+        r##s[i] = READ_VECTOR((GLOBAL const struct in##s##_vector *)(T.in##s + start) + v);                      \
     }                                                                                                            \
     LOADED_TOGETHER();                                                                                           \
     UNROLL for (int i = 0; i < COPIES; i++)                                                                      \
