@@ -43,15 +43,13 @@ static struct long_rows long_rows(const struct problem *problem, int vector)
     if (whole && item == 8)
         return (struct long_rows){rows.vector, 16, 256, 512, 0, READ_BY_ROWS};
     if (whole) {
-        const int once = mf_gpu_reads_once(problem, rows.vector, READ_BY_FEW_WARPS), warps = item == 1   ? 12
-                                                                                             : item == 2 ? 6
-                                                                                                         : 8;
-        return (struct long_rows){rows.vector,
-                                  32,
-                                  item == 1 || (item == 2 && once) ? 64 : 128,
-                                  item == 1 ? GPU_ROOM : 512,
-                                  once ? warps : 0,
-                                  once ? READ_BY_FEW_WARPS : READ_BY_ROWS};
+        rows = (struct long_rows){rows.vector, 32, item == 1 ? 64 : 128, item == 1 ? GPU_ROOM : 512, 0, READ_BY_ROWS};
+        if (mf_gpu_reads_once(problem, rows.vector, READ_BY_FEW_WARPS)) {
+            rows.reader = READ_BY_FEW_WARPS;
+            rows.warps = item == 1 ? 12 : item == 2 ? 6 : 8;
+            rows.threads = item <= 2 ? 64 : 128;
+        }
+        return rows;
     }
     rows.threads = item == 2 ? 128 : 256;
     rows.room = GPU_ROOM;
