@@ -72,9 +72,23 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
  *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
  * gives the other
  *   one element x is the state (1, x, 0). */
-/* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: as for chain_fn */
-typedef void moments_chain_fn(void *mean, void *m2, const void *const *x, int64_t count, int64_t n,
-                              const void *const *next);
+/* One whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; or MOMENTS_LANES chains of
+ * one each, merged with their neighbours, then neighbouring pairs, and so on. Then left[0] merges with it, left[1] with
+ * that ...; mean and m2 may be one of them. spare: n states, read by nobody else, which may be mean and m2. next: as
+ * for joined_fn. */
+enum { MOMENTS_LANES = 8, MOMENTS_LEFTS = 7 };
+struct moments_left {
+    const void *mean, *m2;
+    int64_t count; /* elements of a state */
+};
+struct moments_chain {
+    const void *const *x;
+    int64_t lanes, count, lefts;
+    struct moments_left left[MOMENTS_LEFTS];
+    void *spare_mean, *spare_m2;
+    const void *const *next;
+};
+typedef void moments_chain_fn(const struct moments_chain *j, void *mean, void *m2, int64_t n);
 struct moments_kernels {
     moments_chain_fn *chain;
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
