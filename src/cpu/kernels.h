@@ -73,19 +73,18 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
  * gives the other
  *   one element x is the state (1, x, 0). */
 /* One whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; or MOMENTS_LANES chains of
- * one each, merged with their neighbours, then neighbouring pairs, and so on. Then left[0] merges with it, left[1] with
- * that ...; mean and m2 may be one of them. spare: n states, read by nobody else, which may be mean and m2. next: as
- * for joined_fn. */
+ * 1 or 2, where moments_lanes says so, each merged with its neighbour, then neighbouring pairs, and so on. Then left[0]
+ * merges with it, left[1] with that, and so on. The result is where the last left neighbour was; mean and m2 are it
+ * where there is none. next: as for joined_fn. */
 enum { MOMENTS_LANES = 8, MOMENTS_LEFTS = 7 };
 struct moments_left {
-    const void *mean, *m2;
+    void *mean, *m2;
     int64_t count; /* elements of a state */
 };
 struct moments_chain {
     const void *const *x;
     int64_t lanes, count, lefts;
     struct moments_left left[MOMENTS_LEFTS];
-    void *spare_mean, *spare_m2;
     const void *const *next;
 };
 typedef void moments_chain_fn(const struct moments_chain *j, void *mean, void *m2, int64_t n);
@@ -178,6 +177,7 @@ struct kernels {
     states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16; lse, to CLS_F64,
                                                              * from i8 and u8 too */
     moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */
+    int moments_lanes;                                      /* whether these and the others take several lanes */
     lse_chain_fn *lse_chain_from[DT_COUNT];                 /* the same, and from i8 and u8 */
     arg_chain_fn *arg_chain_from[2][DT_COUNT];              /* [0] argmin, [1] argmax */
     arg_rows_fn *arg_from[2][DT_COUNT]; /* straight from memory types, as fold_from; best in the class */
