@@ -5,20 +5,20 @@
 #include "kernel_data.h"
 
 /* One lane or several, and left neighbours of other counts. */
-static void test_moments_joined(const char *isa, moments_chain_fn *kernel, int several, struct type t)
+static void test_moments_joined(const char *isa, moments_chain_fn *kernel, int least, struct type t)
 {
     static struct state lefts[MOMENTS_LEFTS][MAX_COLUMNS];
     const enum cls cls = t.cls;
     const struct type plain = {.cls = cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct chain c = random_chain(t, trial, 32);
-        const int64_t lanes = trial % 2 && c.count >= MOMENTS_LANES && several ? MOMENTS_LANES : 1;
+        const int64_t lanes = trial % 2 && c.count >= MOMENTS_LANES && least && c.n >= least ? MOMENTS_LANES : 1;
         void *out[2] = {guard_last(out_pages, c.n, cls_bytes[cls]), guard_last(out2_pages, c.n, cls_bytes[cls])};
         char *const memory = malloc((size_t)(c.n * MOMENTS_LEFTS) * 16);
         struct moments_chain j = {.x = c.x,
                                   .lanes = lanes,
                                   .count = lanes > 1 ? random_to(1, c.count >= 2 * lanes ? 2 : 1) : c.count,
-                                  .lefts = random_to(0, MOMENTS_LEFTS),
+                                  .lefts = least ? random_to(0, MOMENTS_LEFTS) : 0,
                                   .next = c.count >= MOMENTS_LANES ? c.x : NULL};
         for (int64_t q = 0; q < j.lefts; q++) {
             char *const left = memory + q * c.n * 16, *const left_m2 = left + c.n * 8;

@@ -73,9 +73,9 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
  * gives the other
  *   one element x is the state (1, x, 0). */
 /* One whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; or MOMENTS_LANES chains of
- * 1 or 2, where moments_lanes says so, each merged with its neighbour, then neighbouring pairs, and so on. Then left[0]
- * merges with it, left[1] with that, and so on. The result is where the last left neighbour was; mean and m2 are it
- * where there is none. next: as for joined_fn. */
+ * 1 or 2, each merged with its neighbour, then neighbouring pairs, and so on. Then left[0] merges with it, left[1] with
+ * that, and so on. The result is where the last left neighbour was; mean and m2 are it where there is none. Lanes and
+ * left neighbours: see moments_lanes. next: as for joined_fn. */
 enum { MOMENTS_LANES = 8, MOMENTS_LEFTS = 7 };
 struct moments_left {
     void *mean, *m2;
@@ -177,10 +177,10 @@ struct kernels {
     states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16; lse, to CLS_F64,
                                                              * from i8 and u8 too */
     moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */
-    int moments_lanes;                                      /* whether these and the others take several lanes */
-    lse_chain_fn *lse_chain_from[DT_COUNT];                 /* the same, and from i8 and u8 */
-    arg_chain_fn *arg_chain_from[2][DT_COUNT];              /* [0] argmin, [1] argmax */
-    arg_rows_fn *arg_from[2][DT_COUNT]; /* straight from memory types, as fold_from; best in the class */
+    int moments_lanes;                         /* least n of lanes of these and the others; 0: no lanes, no lefts */
+    lse_chain_fn *lse_chain_from[DT_COUNT];    /* the same, and from i8 and u8 */
+    arg_chain_fn *arg_chain_from[2][DT_COUNT]; /* [0] argmin, [1] argmax */
+    arg_rows_fn *arg_from[2][DT_COUNT];        /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). min and max of bool are those of its bytes: 0, or not,
      * as the finish part asks. */

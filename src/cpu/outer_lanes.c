@@ -259,8 +259,11 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
 static int64_t leaves_at_once(const struct columns *c, int64_t leaf, int64_t groups, int64_t count, int alike)
 {
     int64_t leaves = 1;
-    if (c->plan->problem.program.reducer[c->outer->lane[0]].kind == RED_MOMENTS)
-        return c->kernels->moments_lanes && alike && count <= 2 && groups >= MOMENTS_LANES ? MOMENTS_LANES : 1;
+    if (c->plan->problem.program.reducer[c->outer->lane[0]].kind == RED_MOMENTS) {
+        const int64_t least = c->kernels->moments_lanes;
+        const int takes = c->width * c->strip >= least && alike && count <= 2 && groups >= MOMENTS_LANES;
+        return takes ? MOMENTS_LANES : 1;
+    }
     while (alike && 2 * leaves * count <= MAX_LEAVES && 2 * leaves <= groups && leaf % (2 * leaves) == 0 &&
            (count & (count - 1)) == 0)
         leaves *= 2;
