@@ -111,7 +111,8 @@ static int64_t pass_chain(const struct job *j)
         if (j->what == CHAIN)
             j->fold->chain(out1, out1, x, j->count, j->n, NULL);
         else if (j->what == MOMENTS_CHAIN)
-            j->k->moments[j->which].chain(out1, out2, x, j->count, j->n, NULL);
+            j->k->moments[j->which].chain(&(struct moments_chain){.x = x, .lanes = 1, .count = j->count}, out1, out2,
+                                          j->n);
         else if (j->what == LSE_CHAIN)
             j->k->lse[j->which].chain(out1, out2, x, j->count, j->n, NULL);
         else

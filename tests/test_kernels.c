@@ -2,6 +2,7 @@
  * comments in kernels.h. Inputs end at a page that may not be read, outputs at one that may not be written. */
 #define _GNU_SOURCE
 #include "kernel_args.h"
+#include "kernel_moments.h"
 #include "kernel_tables.h"
 
 /* ---- the tests ---- */
@@ -354,7 +355,9 @@ static void test_state_chain(const char *isa, const struct kernels *k, struct ty
         if (is_lse)
             lse(a, b, c.x, c.count, c.n, trial % 3 == 0 ? c.x : NULL);
         else
-            moments(a, b, c.x, c.count, c.n, trial % 3 == 0 ? c.x : NULL);
+            moments(
+                &(struct moments_chain){.x = c.x, .lanes = 1, .count = c.count, .next = trial % 3 == 0 ? c.x : NULL}, a,
+                b, c.n);
         int64_t i = 0;
         while (i < c.n && same(cls, load(plain, a, i), want[i].a, is_lse) &&
                same_second(cls, is_lse, want[i], load(plain, b, i)))
@@ -531,6 +534,7 @@ static void test_isa(void (*fill)(struct kernels *), int full)
                 test_state_chain(k.name, &k, (struct type){.cls = (enum cls)c}, is_lse);
                 test_state_merge(k.name, &k, (enum cls)c, is_lse);
             }
+    test_all_moments_joined(&k);
     for (int pair = 0; pair < PAIR_COUNT; pair++)
         for (int d = 0; d < DT_COUNT; d++)
             if (k.pair[pair][d] != NULL)

@@ -72,9 +72,22 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
  *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
  * gives the other
  *   one element x is the state (1, x, 0). */
-/* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: as for chain_fn */
-typedef void moments_chain_fn(void *mean, void *m2, const void *const *x, int64_t count, int64_t n,
-                              const void *const *next);
+/* One whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; or MOMENTS_LANES chains of
+ * 1 or 2, each merged with its neighbour, then neighbouring pairs, and so on. Then left[0] merges with it, left[1] with
+ * that, and so on. The result is where the last left neighbour was; mean and m2 are it where there is none. Lanes and
+ * left neighbours: see moments_lanes. next: as for joined_fn. */
+enum { MOMENTS_LANES = 8, MOMENTS_LEFTS = 7 };
+struct moments_left {
+    void *mean, *m2;
+    int64_t count; /* elements of a state */
+};
+struct moments_chain {
+    const void *const *x;
+    int64_t lanes, count, lefts;
+    struct moments_left left[MOMENTS_LEFTS];
+    const void *const *next;
+};
+typedef void moments_chain_fn(const struct moments_chain *j, void *mean, void *m2, int64_t n);
 struct moments_kernels {
     moments_chain_fn *chain;
     /* (na, mean, m2)[i] = merge with (nb, mean_b, m2_b)[i] */
@@ -164,9 +177,10 @@ struct kernels {
     states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16; lse, to CLS_F64,
                                                              * from i8 and u8 too */
     moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */
-    lse_chain_fn *lse_chain_from[DT_COUNT];                 /* the same, and from i8 and u8 */
-    arg_chain_fn *arg_chain_from[2][DT_COUNT];              /* [0] argmin, [1] argmax */
-    arg_rows_fn *arg_from[2][DT_COUNT]; /* straight from memory types, as fold_from; best in the class */
+    int moments_lanes;                         /* least n of lanes of these and the others; 0: no lanes, no lefts */
+    lse_chain_fn *lse_chain_from[DT_COUNT];    /* the same, and from i8 and u8 */
+    arg_chain_fn *arg_chain_from[2][DT_COUNT]; /* [0] argmin, [1] argmax */
+    arg_rows_fn *arg_from[2][DT_COUNT];        /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.
      * Null where there is none (then: load, and fold the class). min and max of bool are those of its bytes: 0, or not,
      * as the finish part asks. */

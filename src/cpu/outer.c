@@ -269,8 +269,10 @@ static void plan_lanes(struct mf_plan *plan)
     }
     int only = data->lane[0], from = data->from[only];
     const struct kernels *k = plan->device->kernels;
-    data->joins = data->lane_count == 1 && data->strip < LANES && data->straight[only] && first->kind == RED_FOLD &&
-                  (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined;
+    data->joins = data->lane_count == 1 && data->strip < LANES && data->straight[only] &&
+                  ((first->kind == RED_MOMENTS && k->moments_lanes) ||
+                   (first->kind == RED_FOLD &&
+                    (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined));
     data->gathers = same && data->lane_count > 1 && !data->any_order;
 }
 

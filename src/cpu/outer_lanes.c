@@ -108,7 +108,8 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
     else if (reducer->kind == RED_LSE)
         (from >= 0 ? k->lse_chain_from[from] : k->lse[reducer->cls].chain)(a, b, at, count, n, next);
     else
-        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(a, b, at, count, n, next);
+        (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(
+            &(struct moments_chain){.x = at, .lanes = 1, .count = count, .next = next}, a, b, n);
 }
 
 /* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
@@ -255,9 +256,14 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
 }
 
 /* How many leaves of joined_tree, from the one with `count` elements on, the kernels take at once. */
-static int64_t leaves_at_once(int64_t leaf, int64_t groups, int64_t count, int alike)
+static int64_t leaves_at_once(const struct columns *c, int64_t leaf, int64_t groups, int64_t count, int alike)
 {
     int64_t leaves = 1;
+    if (c->plan->problem.program.reducer[c->outer->lane[0]].kind == RED_MOMENTS) {
+        const int64_t least = c->kernels->moments_lanes;
+        const int takes = c->width * c->strip >= least && alike && count <= 2 && groups >= MOMENTS_LANES;
+        return takes ? MOMENTS_LANES : 1;
+    }
     while (alike && 2 * leaves * count <= MAX_LEAVES && 2 * leaves <= groups && leaf % (2 * leaves) == 0 &&
            (count & (count - 1)) == 0)
         leaves *= 2;
@@ -281,6 +287,24 @@ static const void *const *leaves_ahead(struct columns *c, int64_t e, int64_t n, 
     return rows;
 }
 
+/* The leaves j, node(group, step) of n rows of strips, whose results are moments; those of left neighbours are in
+ * buffers below `waiting`. */
+static void join_moments(struct columns *c, const struct joined *j, int64_t waiting, int64_t group, int64_t step,
+                         int64_t n)
+{
+    const int r = c->outer->lane[0], from = c->outer->from[r];
+    char *(*const buffer)[2] = c->buffer[r];
+    struct moments_chain m = {.x = j->x, .lanes = j->lanes, .count = j->count, .lefts = j->lefts, .next = j->next};
+    for (int64_t q = 0; q < j->lefts; q++, step /= 2) {
+        char **const left = buffer[waiting - 1 - q];
+        group -= step / 2;
+        m.left[q] = (struct moments_left){left[0], left[1], (n - group + step - 1) / step};
+    }
+    (from >= 0 ? c->kernels->moments_chain_from[from]
+               : c->kernels->moments[c->plan->problem.program.reducer[r].cls].chain)(
+        &m, buffer[waiting][0], buffer[waiting][1], c->width * c->strip);
+}
+
 /* The tree over the lanes of a tile that has them all, or of n elements, a power of two below: leaf by leaf from left
  * to right, or a few at a time, each with the combinations that it completes: as many as the leaf's number has ones at
  * its end. Results that wait for their right neighbour are in buffers 0, 1 ..., one for each one in that number. */
@@ -289,14 +313,15 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
     const struct outer_plan *outer = c->outer;
     const int r = outer->lane[0], from = outer->from[r];
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+    const int are_moments = reducer->kind == RED_MOMENTS;
     const struct fold_kernels *kernels =
         from >= 0 ? &c->kernels->fold_from[reducer->fold][from] : &c->kernels->fold[reducer->fold][reducer->cls];
     const int64_t groups = (n < LANES ? n : LANES) / c->strip;
     int64_t group = 0, leaves = 1;
     for (int64_t leaf = 0; leaf < groups; leaf += leaves) {
         const void *x[MAX_CHAIN], *left[LEVELS];
-        const int64_t count = (n - group * c->strip + LANES - 1) / LANES;
-        leaves = leaves_at_once(leaf, groups, count, n < LANES || n % LANES == 0);
+        const int64_t first = group, count = (n - group * c->strip + LANES - 1) / LANES;
+        leaves = leaves_at_once(c, leaf, groups, count, n < LANES || n % LANES == 0);
         for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1))
             find_rows(c, r, e + group * c->strip, count, LANES, x + k * count);
 
@@ -305,11 +330,14 @@ static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
             waiting += ones % 2;
         for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
             left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const void *rows[FEW_ROWS], *const *next = leaves_ahead(c, e, n, group, leaves, count, rows);
+        const void *rows[2 * FEW_ROWS], *const *next = leaves_ahead(c, e, n, group, leaves, count, rows);
         const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0], next};
-        kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
+        if (are_moments)
+            join_moments(c, &j, waiting, first, groups / leaves, n / c->strip);
+        else
+            kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
     }
-    return n / LANES;
+    return n / c->strip;
 }
 
 /* Whether joined_tree can do a tile of n elements. */
