@@ -83,7 +83,7 @@ static struct state reduce(const struct mf_plan *plan, const struct pointers *po
         } else {
             set_leaves(problem, pointers, &place, &scratch->leaves);
             mf_pool_evaluate(&problem->program.map, &scratch->leaves, scratch->map);
-            scratch->tile[count] = mf_state_lift(reducer, scratch->map[reducer->arg[0]], place.index);
+            mf_state_lift(reducer, scratch->map[reducer->arg[0]], place.index, &scratch->tile[count]);
             scratch->leaves.count++;
         }
         if (++count == TILE || e + 1 == problem->reduced_total) {
