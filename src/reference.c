@@ -78,11 +78,12 @@ static struct state reduce(const struct mf_plan *plan, const struct pointers *po
     int64_t tiles = 0, count = 0;
     scratch->leaves.count = 0;
     for (int64_t e = 0; e < problem->reduced_total; e++) {
-        scratch->tile[count] = mf_state_identity(reducer);
-        if (inside(nest, &place)) {
+        if (!inside(nest, &place)) {
+            scratch->tile[count] = mf_state_identity(reducer);
+        } else {
             set_leaves(problem, pointers, &place, &scratch->leaves);
             mf_pool_evaluate(&problem->program.map, &scratch->leaves, scratch->map);
-            scratch->tile[count] = mf_state_lift(reducer, scratch->map[reducer->arg[0]], place.index);
+            mf_state_lift(reducer, scratch->map[reducer->arg[0]], place.index, &scratch->tile[count]);
             scratch->leaves.count++;
         }
         if (++count == TILE || e + 1 == problem->reduced_total) {

@@ -232,16 +232,12 @@ static union value fold_identity(enum fold fold, enum cls cls)
 
 struct state mf_state_identity(const struct reducer *reducer)
 {
-    struct state state;
-    memset(&state, 0, sizeof state);
-    state.empty = 1;
+    union value value = {.u64 = 0};
     if (reducer->kind == RED_FOLD)
-        state.v[0] = fold_identity(reducer->fold, reducer->cls);
+        value = fold_identity(reducer->fold, reducer->cls);
     if (reducer->kind == RED_LSE)
-        state.v[0] = fold_identity(FOLD_MAX, reducer->cls);
-    if (reducer->kind == RED_ARG)
-        state.n = -1;
-    return state;
+        value = fold_identity(FOLD_MAX, reducer->cls);
+    return (struct state){.empty = 1, .v = {value, {.u64 = 0}}, .n = reducer->kind == RED_ARG ? -1 : 0};
 }
 
 int mf_reducer_of_nothing(const struct program *program, const struct reducer *reducer, int64_t *from, int64_t *to)
@@ -266,15 +262,11 @@ static int is_true(enum cls cls, union value x)
     return cls == CLS_F32 ? x.f32 != 0 : cls == CLS_F64 ? x.f64 != 0 : x.u64 != 0;
 }
 
-struct state mf_state_lift(const struct reducer *reducer, union value x, int64_t index)
+void mf_state_lift(const struct reducer *reducer, union value x, int64_t index, struct state *state)
 {
-    struct state state;
-    memset(&state, 0, sizeof state);
-    state.v[0] = x;
-    state.n = reducer->kind == RED_ARG ? index : 1;
     if (reducer->kind == RED_FOLD && reducer->fold == FOLD_ANY)
-        state.v[0] = count_value(is_true(reducer->cls, x), reducer->cls);
-    return state;
+        x = count_value(is_true(reducer->cls, x), reducer->cls);
+    *state = (struct state){.empty = 0, .v = {x, {.u64 = 0}}, .n = reducer->kind == RED_ARG ? index : 1};
 }
 
 static const enum op fold_ops[FOLD_COUNT] = {
@@ -342,21 +334,36 @@ static struct state merge_lse(enum cls cls, struct state a, struct state b)
     return a;
 }
 
-struct state mf_state_combine(const struct reducer *reducer, struct state a, struct state b)
+/* a becomes the state of both. In place: a state that is passed by value is copied by wide loads, which wait for the
+ * narrow stores before them longer than a fold takes. */
+static void combine_into(const struct reducer *reducer, struct state *a, const struct state *b)
 {
-    if (a.empty || b.empty)
-        return a.empty ? b : a;
+    if (a->empty) {
+        *a = *b;
+        return;
+    }
+    if (b->empty)
+        return;
     switch (reducer->kind) {
     case RED_FOLD:
-        a.v[0] = apply2(fold_ops[reducer->fold], reducer->cls, a.v[0], b.v[0]);
-        return a;
+        a->v[0] = apply2(fold_ops[reducer->fold], reducer->cls, a->v[0], b->v[0]);
+        break;
     case RED_MOMENTS:
-        return merge_moments(reducer->cls, a, b);
+        *a = merge_moments(reducer->cls, *a, *b);
+        break;
     case RED_LSE:
-        return merge_lse(reducer->cls, a, b);
+        *a = merge_lse(reducer->cls, *a, *b);
+        break;
     default:
-        return better(reducer, a, b);
+        *a = better(reducer, *a, *b);
+        break;
     }
+}
+
+struct state mf_state_combine(const struct reducer *reducer, struct state a, struct state b)
+{
+    combine_into(reducer, &a, &b);
+    return a;
 }
 
 /* A lane of logsumexp elements (not yet merged states): the maximum first, then the exponentials left to right. */
@@ -385,11 +392,11 @@ struct state mf_state_fold_tile(const struct reducer *reducer, const struct stat
             lane[l] = chain_lse(reducer, x + l, n - l);
         else
             for (int64_t e = l; e < n; e += LANES)
-                lane[l] = mf_state_combine(reducer, lane[l], x[e]);
+                combine_into(reducer, &lane[l], &x[e]);
     }
     for (int half = LANES / 2; half; half /= 2)
         for (int l = 0; l < half && l + half < lanes; l++)
-            lane[l] = mf_state_combine(reducer, lane[l], lane[l + half]);
+            combine_into(reducer, &lane[l], &lane[l + half]);
     return lane[0];
 }
 

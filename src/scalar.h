@@ -33,7 +33,7 @@ struct state mf_state_identity(const struct reducer *reducer);
  * greatest or least value, not its class's: 1 where a result equal to *from has to become *to. */
 int mf_reducer_of_nothing(const struct program *program, const struct reducer *reducer, int64_t *from, int64_t *to);
 /* The state of one element; index is its place in the order as written. */
-struct state mf_state_lift(const struct reducer *reducer, union value x, int64_t index);
+void mf_state_lift(const struct reducer *reducer, union value x, int64_t index, struct state *state);
 struct state mf_state_combine(const struct reducer *reducer, struct state a, struct state b);
 /* The fold of one tile, n <= 4096, in the contract's order: lanes, then the halving tree. elements: the states are of
  * single elements (a lane of logsumexp elements takes its maximum first). */

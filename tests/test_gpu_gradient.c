@@ -372,6 +372,7 @@ static void test_compiled(void)
         return;
     }
     static const char *const expressions[] = {"max(a+b)", "min(a*b)", "max(a-b)"};
+    gpu_test_keep_compiled(1);
     for (size_t e = 0; e < sizeof expressions / sizeof *expressions; e++) {
         mf_plan *plan = NULL;
         const mf_status status = plan_on(device, expressions[e], NULL, &plan);
@@ -385,6 +386,7 @@ static void test_compiled(void)
     CHECK_MSG(plan_on(device, "logsumexp(a+b)", &products, &plan) == MF_OK, "%s", mf_error());
     CHECK(mf_plan_tier_count(plan, MF_TIER_EXACT) == 0); /* nothing is executed, nothing is asked */
     mf_plan_destroy(plan);
+    gpu_test_keep_compiled(0);
     mf_device_close(device);
 }
 

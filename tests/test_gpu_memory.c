@@ -68,6 +68,7 @@ int main(void)
             check_skip(names[d], mf_error());
             continue;
         }
+        gpu_test_keep_compiled(d == 0);
         test_products(device, "log-certified");
         test_products(device, "log-exact");
         mf_device_close(device);

@@ -210,6 +210,7 @@ int main(void)
         mf_device *device = open_counted(names[d]);
         if (device && d != 1)
             check_both_places(device);
+        gpu_test_keep_compiled(d == 1);
         if (device)
             check_limits(net, device, d == 2);
         mf_device_close(device);

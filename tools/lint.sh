@@ -20,8 +20,10 @@ skip() {
     skipped=$((skipped + 1))
 }
 
-# Every file that clang-format would change, by name.
+# Every file that clang-format would change, by name; all at once first, which takes a tenth of the time.
 formatted() {
+    # shellcheck disable=SC2086
+    "$formatter" --style=file --dry-run -Werror $files >/dev/null 2>&1 && return 0
     bad=0
     for file in $files; do
         "$formatter" --style=file --dry-run -Werror "$file" >/dev/null 2>&1 || { echo "$file"; bad=1; }

@@ -5,6 +5,50 @@
 #endif
 #pragma OPENCL FP_CONTRACT OFF
 
+/* All that the kernels call, for a compiler whose header of 18,000 lines was left out (tests/gpu_test.h). Texts of users
+ * may call more. */
+#if DECLARE_BUILTINS
+#define FUNCTION __attribute__((overloadable))
+#define PURE __attribute__((overloadable, const))
+#define PURE_FLOATS(name) \
+    float PURE name(float); \
+    double PURE name(double);
+PURE_FLOATS(sqrt)
+PURE_FLOATS(floor)
+PURE_FLOATS(ceil)
+PURE_FLOATS(trunc)
+PURE_FLOATS(rint)
+PURE_FLOATS(fabs)
+float PURE fma(float, float, float);
+double PURE fma(double, double, double);
+float PURE fmod(float, float);
+double PURE fmod(double, double);
+float PURE exp2(float);
+uint PURE mul_hi(uint, uint);
+uint PURE popcount(uint);
+size_t PURE get_local_id(uint);
+size_t PURE get_group_id(uint);
+uint FUNCTION atomic_min(volatile __global uint *, uint);
+uint FUNCTION atomic_min(volatile __local uint *, uint);
+uint FUNCTION atomic_inc(volatile __global uint *);
+void FUNCTION mem_fence(cl_mem_fence_flags);
+void FUNCTION __attribute__((convergent)) barrier(cl_mem_fence_flags);
+#if __OPENCL_C_VERSION__ >= 300
+void FUNCTION atomic_work_item_fence(cl_mem_fence_flags, memory_order, memory_scope);
+#endif
+#if SUB_GROUPS
+int FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(int, uint);
+uint FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(uint, uint);
+long FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(long, uint);
+ulong FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(ulong, uint);
+float FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(float, uint);
+double FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(double, uint);
+#endif
+#undef FUNCTION
+#undef PURE
+#undef PURE_FLOATS
+#endif
+
 typedef char int8_t;
 typedef short int16_t;
 typedef int int32_t;
