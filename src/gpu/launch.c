@@ -231,8 +231,8 @@ static mf_status make(struct mf_plan *plan, struct gpu_choice *choice, struct gp
 }
 
 /* Shared memory that nobody uses: so much that only so many blocks have room beside each other, each with up to OWN
- * bytes in use. As much as goes: the multiprocessor's first cache, which shares that memory, is then small. (f32 rows of
- * a tile, two blocks of 90 KB: 2907 GB/s, of 100 KB: 3017, on an H100.) */
+ * bytes in use. As much as goes: the multiprocessor's first cache, which shares that memory, is then small. (f32 rows
+ * of a tile, two blocks of 90 KB: 2907 GB/s, of 100 KB: 3017, on an H100.) */
 static int64_t shared_for(const struct gpu_limits *limits, int most_beside)
 {
     enum {
