@@ -188,7 +188,11 @@ void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_t
 {
     const int sums = is_of_halves(problem, RED_LSE), arguments = is_of_halves(problem, RED_ARG);
     const int64_t of_tile = problem->reduced_total < TILE ? problem->reduced_total : TILE;
-    mf_text_add(macros, "#define ALL_STEPS %d\n", (int)mf_power_above((of_tile + LANES - 1) / LANES));
+    const int operand = mf_gpu_only_operand(problem);
+    const int64_t step = operand < 0 ? 0 : problem->memory.in[operand][problem->memory.kept];
+    mf_text_add(macros, "#define ALL_STEPS %d\n#define LANE_STEP %s\n",
+                (int)mf_power_above((of_tile + LANES - 1) / LANES),
+                step > INT32_MAX / LANES || step < -(INT32_MAX / LANES) ? "int64_t" : "int");
     if (vector != 2 || (!sums && !arguments))
         return;
     const struct reducer *reducer = &problem->program.reducer[0];

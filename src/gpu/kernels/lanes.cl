@@ -4,7 +4,8 @@
  * LOW_HALF, HIGH_HALF: of the element's type, where all that is asked for is one reducer of 16-bit floats as they are.
  * GREATER, LESSER: of logsumexp, whose greatest is then found without converting, and so is the least: where that is
  * near, no difference has to be kept from falling below what exp_below takes. BEST: of an argument, the greatest or the
- * least, with NaNs; its step is the first that has as much. NO_PAIR: two that change neither. ALL_STEPS: of a tile. */
+ * least, with NaNs; its step is the first that has as much. NO_PAIR: two that change neither. ALL_STEPS: of a tile.
+ * LANE_STEP: int, which one instruction adds to a pointer, or int64_t, where a lane's elements are further apart. */
 
 #if defined(LOW_HALF) && HAS_PAIRS
 #define AS_PAIRS 1
@@ -84,6 +85,9 @@ static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, st
 {
 #if AS_PAIRS
     uint32_t word[ALL_STEPS];
+#define X(s) GLOBAL const in##s##_t *at##s = T.in##s + p.i##s;
+    FOR_MAP_INPUTS(X)
+#undef X
 #else
     struct raws r[ALL_STEPS];
 #endif
@@ -94,17 +98,20 @@ static inline void whole_lanes(struct tensors T, shape_ptr S, struct place p, st
         word[u] = NO_PAIR;
 #define X(s)     \
     if (present) \
-        word[u] = READ_VECTOR((GLOBAL const uint32_t *)(T.in##s + p.i##s));
+        word[u] = READ_VECTOR((GLOBAL const uint32_t *)at##s);
+        FOR_MAP_INPUTS(X)
+#undef X
+#define X(s) at##s += (LANE_STEP)step.i##s;
         FOR_MAP_INPUTS(X)
 #undef X
 #else
         r[u] = no_elements();
         if (present)
             r[u] = fetch_vector(T, S, p, loop, 1);
-#endif
 #define X(s) p.i##s += step.i##s;
         FOR_MAP_INPUTS(X)
 #undef X
+#endif
     }
     LOADED();
 #if AS_PAIRS
