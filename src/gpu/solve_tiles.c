@@ -112,7 +112,7 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
 /* Elements that are needed twice, in registers: a warp takes a tile. (Measured on an H200.) */
 static struct tiles_form turns_form(const struct problem *problem, int vector)
 {
-    return (struct tiles_form){vector, 1, 128, mf_gpu_widest_item(problem) == 8 ? 512 : GPU_ROOM, 0};
+    return (struct tiles_form){vector, 1, 64, mf_gpu_widest_item(problem) == 8 ? 512 : GPU_ROOM, 0};
 }
 
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler

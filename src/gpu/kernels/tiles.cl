@@ -196,7 +196,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t parts = S->p[1], o = block_over(parts), tiles = S->p[0];
+    const int64_t parts = FEW && TWO_PHASES ? 1 : S->p[1], o = block_over(parts), tiles = S->p[0];
     const int64_t first = block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
