@@ -212,7 +212,7 @@ void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_t
     if (sums)
         mf_text_add(macros, "#define GREATER greater_%s\n#define LESSER lesser_%s\n", type, type);
     else
-        mf_text_add(macros, "#define BEST %s_%s\n", least ? "least" : "greater", type);
+        mf_text_add(macros, "#define BEST %s_%s\n#define EQUAL equal_%s\n", least ? "least" : "greater", type, type);
 }
 
 /* A second meeting of blocks costs a few microseconds; what groups save grows with the states that the last block would

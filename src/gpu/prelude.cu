@@ -189,6 +189,26 @@ OF_PAIRS(lesser_bf16, "min.bf16x2")
 OF_PAIRS(least_f16, "min.NaN.f16x2")
 OF_PAIRS(least_bf16, "min.NaN.bf16x2")
 #undef OF_PAIRS
+
+/* All bits of those that are equal. */
+static inline uint32_t equal_f16(uint32_t x, uint32_t y)
+{
+    uint32_t same;
+    asm("set.eq.u32.f16x2 %0, %1, %2;" : "=r"(same) : "r"(x), "r"(y));
+    return same;
+}
+
+static inline uint32_t equal_bf16(uint32_t x, uint32_t y)
+{
+#if __CUDA_ARCH__ >= 900
+    uint32_t same;
+    asm("set.eq.u32.bf16x2 %0, %1, %2;" : "=r"(same) : "r"(x), "r"(y));
+    return same;
+#else
+    return (mf_bits_f32(x << 16) == mf_bits_f32(y << 16) ? 0xffffu : 0) |
+           (mf_bits_f32(x & 0xffff0000u) == mf_bits_f32(y & 0xffff0000u) ? 0xffff0000u : 0);
+#endif
+}
 #endif
 
 #define MAX_OF_3(a, b, c) __vimax3_s32(a, b, c)

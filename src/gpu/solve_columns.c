@@ -15,9 +15,10 @@ static int applicable(const struct mf_plan *plan)
 }
 
 /* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one (in_turn: one after
- * the other); how many of these lanes have elements; whether loads are kept together (as measured on an H200). */
+ * the other); how many of these lanes have elements; whether loads are kept together (as measured on an H200); blocks
+ * that a multiprocessor is to have room for, or 0: a compiler that is told keeps a batch's loads together too. */
 struct columns_form {
-    int vector, held, lane_threads, column_threads, groups, batch, present, in_turn, together;
+    int vector, held, lane_threads, column_threads, groups, batch, present, in_turn, together, room;
 };
 
 enum { MOST_THREADS = 512, LOADED_BYTES = 128, MOST_ACCUMULATORS = 32 };
@@ -73,6 +74,14 @@ static struct columns_form make_form(const struct problem *problem, int vector, 
     return form;
 }
 
+/* Blocks that a multiprocessor has registers for. */
+static int blocks_at_once(const struct problem *problem, const struct columns_form *form,
+                          const struct gpu_limits *limits)
+{
+    int threads = block_threads(form), most = mf_clamp(limits->threads / threads, 1, 32);
+    return form->room ? form->room : mf_clamp(65536 / (registers_of(problem, form) * threads), 1, most);
+}
+
 /* How good a form is: the part of the device that its blocks keep busy (they come in waves, the last of which may be
  * nearly empty), times the part of 32 KB that a multiprocessor has in flight; accesses of less than 128 bytes count
  * for less, and those that start anywhere for what they touch. The factors are guesses that chose well on an H200.
@@ -90,7 +99,7 @@ static double worth_of(const struct problem *problem, const struct columns_form 
         most = 16;
     if ((registers > 128 || registers * threads > 65536 || accumulators > most) && form->vector * form->held > 1)
         return 0;
-    int at_once = mf_clamp(65536 / (registers * threads), 1, mf_clamp(limits->threads / threads, 1, 32));
+    int at_once = blocks_at_once(problem, form, limits);
     double warps = (double)at_once * threads / GPU_WARP;
     double each = (double)blocks / limits->multiprocessors, waves = each / at_once;
     double busy = waves < 1 ? each : waves; /* all at once: how evenly they are spread is what counts */
@@ -168,6 +177,9 @@ static struct columns_form usual_form(const struct problem *problem, int widest)
     struct columns_form form = make_form(problem, vector, HELD, mf_clamp(128 / (vector * item), 1, 4 * GPU_WARP));
     form.batch = item < 4 ? 2 : 1;
     form.together = problem->memory.reduced == 1 && mf_emit_bytes_operand(problem) >= 0;
+    if (item == 2 && vector == 8 && block_threads(&form) == 256 && mf_gpu_only_operand(problem) >= 0 &&
+        !problem->memory.window_count)
+        form.room = 2;
     return form;
 }
 
@@ -252,9 +264,9 @@ static struct columns_form form_of_one(const struct problem *problem, int widest
     const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
     struct columns_form form = {.vector = 0};
     if (one && item == 8 && widest == 2 && mf_emit_has_kind(problem, RED_ARG)) {
-        form = make_form(problem, 2, 2, 8);
-        form.batch = 4;
-        form.together = 1;
+        form = make_form(problem, 2, 4, 8);
+        form.batch = 1;
+        form.room = 4;
     } else if (one && item == 2 && widest >= 4 && mf_emit_has_kind(problem, RED_MOMENTS)) {
         form = make_form(problem, 4, 2, 16);
         form.batch = 4;
@@ -286,6 +298,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     if (item > 4 && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
         accumulators_of(problem, form.vector, form.held) <= MOST_ACCUMULATORS) {
         form.batch = 2;
+        form.room = block_threads(&form) == 256 ? 2 : 0;
         return form;
     }
     if (mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
@@ -361,13 +374,38 @@ static void fit_block(struct columns_form *form, int most)
     }
 }
 
+/* Tiles of a block: as few as make blocks enough, but as many as take the same time where blocks come in waves. A block
+ * that goes on with its next tile begins no other, and fewer meet at the end: 1 to 5 % of the time on an H200, but for
+ * forms in turn. Where it is not known how many blocks there are at once they become one wave, which fewer make too. */
+static int64_t tiles_of_block(const struct problem *problem, const struct columns_form *form, int64_t tiles,
+                              int64_t column_blocks, const struct gpu_limits *limits)
+{
+    enum { MOST_TILES = 16, ENOUGH = 32 /* blocks of a multiprocessor */ };
+    const int64_t parts = ENOUGH * (int64_t)limits->multiprocessors / column_blocks;
+    const int64_t least = parts < 1 ? tiles : parts < tiles ? (tiles + parts - 1) / parts : 1;
+    const int64_t at_once = (int64_t)limits->multiprocessors * blocks_at_once(problem, form, limits);
+    int64_t best = least, least_time = 0;
+    if (form->in_turn || tiles > MOST_TILES)
+        return least;
+    for (int64_t share = least; share <= tiles; share++) {
+        const int64_t blocks = (tiles + share - 1) / share * column_blocks;
+        const int64_t time = (blocks + at_once - 1) / at_once * share;
+        if (!form->room && share > least && blocks > at_once)
+            continue;
+        if (share == least)
+            least_time = time;
+        if (16 * time <= 17 * least_time)
+            best = share;
+    }
+    return best;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM_WIDE = GPU_ROOM * 3 / 4 };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
-    int64_t wanted = 2 * (int64_t)limits->multiprocessors;
     struct columns_form form = columns_form(problem, tiles, limits);
     fit_block(&form, mf_gpu_most_threads(plan, MOST_THREADS));
     struct gpu_kept keep = {0, 0};
@@ -377,18 +415,17 @@ static mf_status make(struct mf_plan *plan)
     int held = !keep.vectors && (int64_t)form.batch * LANES >= (reduced < TILE ? reduced : TILE);
     int64_t block_columns = (int64_t)form.column_threads * form.groups * form.vector;
     int64_t column_blocks = (problem->kept_total + block_columns - 1) / block_columns;
-    int64_t parts = tiles > 1 ? 16 * wanted / column_blocks : 1;
-    parts = parts < 1 ? 1 : parts > tiles ? tiles : parts;
-    int64_t share = (tiles + parts - 1) / parts;
+    const int64_t share = tiles_of_block(problem, &form, tiles, column_blocks, limits);
+    const int64_t parts = (tiles + share - 1) / share;
     struct gpu_choice choice = {.kernel = mf_text_columns_cl,
                                 .fold = mf_text_fold_cl,
                                 .threads = block_threads(&form),
                                 .vector = form.vector,
                                 .vector_loop = problem->memory.kept - 1,
-                                .reads_once = mf_gpu_reads_once(problem, form.vector, READ_BY_COLUMNS)};
+                                .reads_once = mf_gpu_reads_once(problem, form.vector, READ_BY_COLUMNS),
+                                .beside = form.room};
     if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_two_phases(problem))
         choice.beside = 2; /* a few registers more, and there is room for one */
-    parts = (tiles + share - 1) / share;
     choice.blocks = column_blocks * parts;
     choice.own[0] = tiles;
     choice.own[1] = parts;

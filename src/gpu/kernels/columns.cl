@@ -20,6 +20,9 @@
 #define BATCH 4
 #endif
 #endif
+/* Whether it matters that a whole tile's lanes have as many elements: moments of numbers that the compiler knows merge
+ * without dividing. */
+#define EVEN_LANES (HAS_COUNT && !WINDOWS && !IN_TURN)
 enum { SPAN = COLUMN_THREADS * VECTOR, BLOCK_COLUMNS = THREADS / LANE_THREADS * VECTOR };
 
 /* Elements at constant distances: where one is, and how to come to the next. (Multiplying for each takes longer than
@@ -107,11 +110,38 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
             }
 }
 
-/* The lanes of elements first ... first+n-1, n <= TILE. */
+/* The tree's levels inside a thread; the result is s[0]. */
+static inline void own_levels(struct state s[HELD][VECTOR])
+{
+    UNROLL
+    for (int reach = HELD / 2; reach; reach /= 2)
+        UNROLL
+        for (int i = 0; i < HELD / 2; i++)
+            UNROLL
+            for (int c = 0; c < VECTOR; c++)
+                if (i < reach && i + reach < PRESENT)
+                    s[i][c] = combine(s[i][c], s[i + reach][c]);
+}
+
+/* The states of a thread's lanes of n elements, and the tree's levels over them. all: it is a whole tile. */
+static inline void own_states(shape_ptr S, int64_t first, int n, int all, const struct lane l[HELD][VECTOR],
+                              struct state s[HELD][VECTOR])
+{
+    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
+    UNROLL
+    for (int i = 0; i < HELD; i++)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++) {
+            const int lane = own + LANE_THREADS * i;
+            s[i][c] = lane_state(S, l[i][c], first + lane, all ? TILE / LANES : lane_count(n, lane));
+        }
+    own_levels(s);
+}
+
+/* The lanes of elements first ... first+n-1, n <= TILE, joined as far as they are a thread's own: s[0]. */
 static inline void column_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
                                 struct state s[HELD][VECTOR])
 {
-    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     struct lane l[HELD][VECTOR];
     UNROLL
     for (int i = 0; i < HELD; i++)
@@ -134,27 +164,12 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
                 column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 0, BATCH, 1, second, l);
         }
     }
-    UNROLL
-    for (int i = 0; i < HELD; i++)
-        UNROLL
-        for (int c = 0; c < VECTOR; c++) {
-            const int lane = own + LANE_THREADS * i;
-            s[i][c] = lane_state(S, l[i][c], first + lane, lane_count(n, lane));
-        }
+    if (EVEN_LANES && n == TILE)
+        own_states(S, first, n, 1, l, s);
+    else
+        own_states(S, first, n, 0, l, s);
 }
 
-/* The tree's levels inside a thread; the result is s[0]. */
-static inline void own_levels(struct state s[HELD][VECTOR])
-{
-    UNROLL
-    for (int reach = HELD / 2; reach; reach /= 2)
-        UNROLL
-        for (int i = 0; i < HELD / 2; i++)
-            UNROLL
-            for (int c = 0; c < VECTOR; c++)
-                if (i < reach && i + reach < PRESENT)
-                    s[i][c] = combine(s[i][c], s[i + reach][c]);
-}
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
@@ -333,7 +348,22 @@ enum { OWN_STATES = THREADS * VECTOR };
 #define ONE_COLUMN (LANE_THREADS >= VECTOR)
 enum { BESIDE = ONE_COLUMN ? LANE_THREADS / VECTOR : LANE_THREADS, OF_COLUMNS = COLUMN_THREADS * LANE_THREADS };
 
-static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared, struct state s[VECTOR])
+/* combine; all: both have `lanes` of a whole tile's lanes. */
+static inline struct state combine_lanes(struct state a, struct state b, int all, int lanes)
+{
+#if EVEN_LANES
+    if (all) {
+        a.n = b.n = lanes * (TILE / LANES);
+        return combine(a, b);
+    }
+#endif
+    (void)all;
+    (void)lanes;
+    return combine(a, b);
+}
+
+static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared, int all,
+                               struct state s[VECTOR])
 {
 #if ONE_COLUMN
     const int in_turn = THREAD % OF_COLUMNS, first = THREAD - in_turn, c = in_turn / (COLUMN_THREADS * BESIDE);
@@ -352,19 +382,22 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct st
             UNROLL
             for (int i = 0; i < VECTOR / 2; i++)
                 if (i < reach)
-                    s[i] = combine(s[i], s[i + reach]);
+                    s[i] = combine_lanes(s[i], s[i + reach], all, LANES / BESIDE / 2 / reach);
     }
     UNROLL
     for (int reach = BESIDE / 2; reach; reach /= 2) {
-        const int distance = reach * COLUMN_THREADS;
+        const int distance = reach * COLUMN_THREADS, upper = THREAD & distance;
         if (2 * distance <= WARP) {
-            s[0] = exchanged_combine(exchange_, s[0], distance, 0);
+            const struct state other = exchange_state(exchange_, s[0], distance, 0);
+            s[0] = COMMUTES ? combine(s[0], other)
+                            : combine_lanes(choose(upper, other, s[0]), choose(upper, s[0], other), all,
+                                            LANES / 2 / reach);
             continue;
         }
         shared[THREAD] = s[0];
         BARRIER();
         if (beside < distance)
-            s[0] = combine(s[0], shared[THREAD + distance]);
+            s[0] = combine_lanes(s[0], shared[THREAD + distance], all, LANES / 2 / reach);
         BARRIER();
     }
 #else
@@ -407,9 +440,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #else
         struct state s[HELD][VECTOR];
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);
-        own_levels(s);
 #endif
-        column_tree(exchange_, shared, s[0]);
+        column_tree(exchange_, shared, n == TILE, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
 #if STORES_VECTORS
             if (tiles == 1) {

@@ -4,21 +4,28 @@
  * LOW_HALF, HIGH_HALF: of the element's type, where all that is asked for is one reducer of 16-bit floats as they are.
  * GREATER, LESSER: of logsumexp, whose greatest is then found without converting, and so is the least: where that is
  * near, no difference has to be kept from falling below what exp_below takes. BEST: of an argument, the greatest or the
- * least, with NaNs; its step is the first that has as much. NO_PAIR: two that change neither. ALL_STEPS: of a tile.
- * LANE_STEP: int, which one instruction adds to a pointer, or int64_t, where a lane's elements are further apart. */
+ * least, with NaNs; its step is the first that has as much (EQUAL). NO_PAIR: two that change neither. ALL_STEPS: of a
+ * tile. LANE_STEP: int, which one instruction adds to a pointer, or int64_t, where a lane's elements are further apart. */
 
 #if defined(LOW_HALF) && HAS_PAIRS
 #define AS_PAIRS 1
 
 #ifdef BEST
-static inline void pair_steps(const uint32_t word[ALL_STEPS], int nan, struct lane l[2])
+/* Where the best ones are, a bit for each step: a word's low half has the first lane's of one half of the tile. */
+static inline void pair_steps(const uint32_t word[ALL_STEPS], uint32_t best, int nan, struct lane l[2])
 {
+    enum { BITS = 16 };
+    uint32_t at[2] = {0, 0};
     UNROLL
-    for (int u = ALL_STEPS - 1; u >= 0; u--) {
-        const float x = LOW_HALF(word[u]), y = HIGH_HALF(word[u]);
-        l[0].r0_at = x == l[0].r0 || (nan && x != x) ? u : l[0].r0_at;
-        l[1].r0_at = y == l[1].r0 || (nan && y != y) ? u : l[1].r0_at;
+    for (int u = 0; u < ALL_STEPS; u++) {
+        uint32_t same = EQUAL(word[u], best);
+        if (nan)
+            same |= ~EQUAL(word[u], word[u]);
+        at[u / BITS] |= same & (0x10001u << u % BITS);
     }
+    const uint32_t low = (at[0] & 0xffffu) | at[1] << BITS, high = at[0] >> BITS | (at[1] & 0xffff0000u);
+    l[0].r0_at = (int)POPCOUNT(~low & (low - 1));
+    l[1].r0_at = (int)POPCOUNT(~high & (high - 1));
 }
 
 static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
@@ -30,9 +37,9 @@ static inline void pair_lanes(const uint32_t word[ALL_STEPS], struct lane l[2])
     l[0].r0 = LOW_HALF(best);
     l[1].r0 = HIGH_HALF(best);
     if (LIKELY(l[0].r0 == l[0].r0 && l[1].r0 == l[1].r0))
-        pair_steps(word, 0, l);
+        pair_steps(word, best, 0, l);
     else
-        pair_steps(word, 1, l);
+        pair_steps(word, best, 1, l);
 }
 #else
 static inline void pair_sums(const uint32_t word[ALL_STEPS], float high0, float high1, int near, struct lane l[2])

@@ -154,7 +154,9 @@ static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape
     if (last_to_arrive(counters, GROUPS, flag))
         join_lanes(T, S, states, columns, count, 0, 1, GROUPS, GROUPS, shared);
 #else
-    if (!last_to_arrive(counters, S->p[1], flag))
+    if (S->p[1] == 1) /* nobody else's tiles */
+        BARRIER();
+    else if (!last_to_arrive(counters, S->p[1], flag))
         return;
 #if FEW > 1
     for (int c = THREAD; c < count; c += THREADS)
