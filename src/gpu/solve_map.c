@@ -117,23 +117,31 @@ static void map_form(const struct problem *problem, int item, struct gpu_choice 
         choice->vector = OF_UNIT / item;
 }
 
-/* Returns how many elements are written out, or 0. */
-static int64_t add_modes(const struct problem *problem, struct gpu_choice *choice)
+/* What a block does for its units' sake. */
+struct effort {
+    int64_t written; /* elements written out */
+    int one_by_one;  /* an operand is read element by element */
+};
+
+static struct effort add_modes(const struct problem *problem, struct gpu_choice *choice)
 {
     const int64_t n = problem->memory.size[problem->memory.kept - 1], table = n / gcd(n, choice->vector);
-    int slot = 0, has_table = 0;
+    struct effort effort = {0, 0};
+    int slot = 0;
     for (int i = 0; i < problem->input_count; i++)
         if (problem->finish_uses[i]) {
             const int mode = mode_over_rows(problem, i, table);
-            has_table |= mode == 3;
+            effort.one_by_one |= mode == 2;
+            if (mode == 3)
+                effort.written = table * choice->vector;
             mf_text_add(&choice->macros, "#define MODE_%d %d\n", slot++, mode);
         }
-    mf_text_add(&choice->macros, "#define TABLE %d\n", has_table ? (int)mf_power_above(table) : 0);
+    mf_text_add(&choice->macros, "#define TABLE %d\n", effort.written ? (int)mf_power_above(table) : 0);
     choice->own[0] = n;
     choice->own[1] = mf_gpu_divisor(n);
     choice->own[2] = table;
     choice->own[3] = mf_gpu_divisor(table);
-    return has_table ? table * choice->vector : 0;
+    return effort;
 }
 
 /* Whether places in all tensors, from their first elements on, are numbers of 31 bits. */
@@ -168,28 +176,32 @@ static int64_t bytes_moved(const struct problem *problem)
     return bytes;
 }
 
-/* Whether next to nothing is computed: sums and products. */
-static int is_light(const struct problem *problem)
+/* Whether a unit takes next to no time beside its memory: sums and products of few operands. (16-bit operands that are
+ * read one by one take some, others not: measured on an H200.) */
+static int is_light(const struct problem *problem, const struct gpu_choice *choice, struct effort effort)
 {
     const struct pool *pool = &problem->program.finish;
-    for (int i = 0; i < pool->count; i++)
+    int operands = 0;
+    for (int i = 0; i < pool->count; i++) {
         if (pool->node[i].op > OP_mul || pool->node[i].op == OP_CAST)
             return 0;
-    return 1;
+        operands += pool->node[i].op == OP_OPERAND;
+    }
+    return operands <= choice->vector && effort.written <= choice->threads &&
+           !(effort.one_by_one && choice->vector == 8);
 }
 
 /* Units of a thread. Small blocks keep the memory busy, as some read while others write; but a multiprocessor begins a
  * block every 160 cycles at most: of 2 KB they moved 3,200 GB/s on an H200, of 4 KB what memory does, half a percent
- * more than of 8 KB. What takes longer to compute is up to a tenth faster with what is done once a thread shared by two
- * units, or more; written: elements that a block writes out first. */
-static int units_of(const struct mf_plan *plan, const struct gpu_choice *choice, int vectors, int64_t written)
+ * more than of 8 KB. Else what is done once a thread is shared by two units, which is up to a tenth faster, or more. */
+static int units_of(const struct mf_plan *plan, const struct gpu_choice *choice, int vectors, struct effort effort)
 {
     enum { BLOCK = 4096, MOST = 4, FULL = 32 /* blocks of a multiprocessor, twice over */ };
     const struct problem *problem = &plan->problem;
     const int64_t outputs = (int64_t)choice->threads * choice->vector;
     const int64_t all = outputs * FULL * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
-    const int light = vectors && is_light(problem) && written <= choice->threads;
-    const int least = light ? 1 : written > MOST * choice->threads ? MOST : 2;
+    const int light = vectors && is_light(problem, choice, effort);
+    const int least = light ? 1 : effort.written > MOST * choice->threads ? MOST : 2;
     const int64_t wanted = mf_power_above((BLOCK - 1) / (outputs * bytes_moved(problem)) + 1);
     return mf_power_below(mf_clamp((problem->kept_total + all - 1) / all, 1, mf_clamp(wanted, least, MOST)));
 }
@@ -201,9 +213,9 @@ static mf_status make(struct mf_plan *plan)
     struct gpu_choice choice = {.kernel = mf_text_map_cl, .threads = THREADS};
     struct gpu_slots slots;
     map_form(problem, mf_gpu_widest_outside(problem, problem->memory.kept - 1), &choice);
-    const int64_t written = choice.flat ? add_modes(problem, &choice) : 0;
+    const struct effort effort = choice.flat ? add_modes(problem, &choice) : (struct effort){0, 0};
     const int vectors = choice.flat || has_vectors(problem, choice.vector);
-    int units = units_of(plan, &choice, vectors, written), across = -1;
+    int units = units_of(plan, &choice, vectors, effort), across = -1;
     while (vectors && !choice.flat && units > 1 && (across = make_across(problem, choice.vector, units)) < 0)
         units /= 2;
     choice.vector_loop = problem->memory.kept - 1;
