@@ -20,6 +20,10 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
 /* Adds the functions that follow struct shape: strides, and what makes and ends a lane. */
 void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
 
+/* Of a program without a reducer whose results are made of short integers, several of them in a word (emit_packed.c):
+ * PACKED, the bytes of one, struct packed, words of operands, and packed_output. Else returns 0 and adds nothing. */
+int mf_emit_packed(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
+
 /* Macro MOVE_AS_WRITTEN: place p moved to element v in the order as written, where memory's is another one. Sizes and
  * strides are constants. */
 void mf_emit_written_order(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
