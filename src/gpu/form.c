@@ -146,7 +146,7 @@ static int is_of_halves(const struct problem *problem, enum reducer_kind kind)
  * ones read a thirtieth slower that way, unless few warps do. (Measured on an H200 and an H100.) */
 int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader)
 {
-    enum { LEAST = 1 << 26, MOST = 1 << 28, FEW = 7 };
+    enum { LEAST = 1 << 26, MOST = 1 << 28 };
     const struct nest *nest = &problem->memory;
     const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
     const int64_t least = reader == READ_BY_COLUMNS ? 2 * LEAST : LEAST;
@@ -161,7 +161,7 @@ int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader
             return 0;
     for (int k = 0; k < problem->output_count; k++)
         written += problem->kept_total * mf_dtypes[problem->out_type[k]].size;
-    return written * FEW <= elements * item;
+    return written * (reader == READ_WORDS ? 4 : 7) <= elements * item;
 }
 
 int mf_gpu_lanes_at_once(const struct problem *problem, int loop)

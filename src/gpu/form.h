@@ -34,7 +34,7 @@ int mf_gpu_row_vector(const struct problem *problem);
  * position 0. */
 int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
 /* Whether vectors of so many elements are read past what the caches hold of others. */
-enum gpu_reader { READ_BY_ROWS, READ_BY_COLUMNS, READ_BY_FEW_WARPS /* of a multiprocessor, rows */ };
+enum gpu_reader { READ_BY_ROWS, READ_BY_COLUMNS, READ_BY_FEW_WARPS /* of a multiprocessor, rows */, READ_WORDS };
 int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
@@ -67,11 +67,11 @@ static inline int mf_power_below(int64_t n)
     return p;
 }
 
-extern const struct solver mf_gpu_map, mf_gpu_interleaved, mf_gpu_columns, mf_gpu_wide, mf_gpu_bytes, mf_gpu_slanted,
-    mf_gpu_abreast, mf_gpu_staged, mf_gpu_runs, mf_gpu_ordered, mf_gpu_rows, mf_gpu_small, mf_gpu_tiles, mf_gpu_slide,
-    mf_gpu_slide_shared, mf_gpu_multi, mf_gpu_tensor_sum, mf_gpu_contract, mf_gpu_contract_near, mf_gpu_contract_arg,
-    mf_gpu_contract_several, mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_log_running,
-    mf_gpu_log_two_pass, mf_gpu_cublas, mf_gpu_product, mf_gpu_window, mf_gpu_pixels;
+extern const struct solver mf_gpu_map, mf_gpu_interleaved, mf_gpu_columns, mf_gpu_wide, mf_gpu_bytes, mf_gpu_straddle,
+    mf_gpu_slanted, mf_gpu_abreast, mf_gpu_staged, mf_gpu_runs, mf_gpu_ordered, mf_gpu_rows, mf_gpu_small, mf_gpu_tiles,
+    mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_multi, mf_gpu_tensor_sum, mf_gpu_contract, mf_gpu_contract_near,
+    mf_gpu_contract_arg, mf_gpu_contract_several, mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact,
+    mf_gpu_log_running, mf_gpu_log_two_pass, mf_gpu_cublas, mf_gpu_product, mf_gpu_window, mf_gpu_pixels;
 
 /* Whether these solvers are worth while, where any order of adding will do: on CUDA. */
 int mf_gpu_product_pays(const struct mf_plan *plan);

@@ -8,6 +8,7 @@ enum {
     VECTOR_BYTES = 16,
     MOST_THREADS = 512,
     MOST_COLUMNS = 512,    /* the blocks' sums are as many words each, which one block reads */
+    AT_A_TIME = 16,        /* blocks' sums that a thread reads together at the end */
     LEAST_BYTES = 1 << 22, /* of fewer the blocks' sums take as long */
     MOST_ROWS = 1 << 23    /* of a block: their sum is below 2^31 */
 };
@@ -53,6 +54,8 @@ static mf_status make(struct mf_plan *plan)
     const int threads = mf_gpu_most_threads(plan, MOST_THREADS);
     const int64_t circle = circle_of(problem->kept_total), groups = threads / circle, blocks = blocks_of(plan, threads);
     const int64_t bytes = problem->kept_total * problem->reduced_total, whole = bytes / VECTOR_BYTES;
+    const int64_t each =
+        mf_clamp((blocks + AT_A_TIME - 1) / AT_A_TIME, 1, mf_clamp(threads / problem->kept_total, 1, threads));
     struct gpu_choice choice = {
         .kernel = mf_text_bytes_cl,
         .threads = threads,
@@ -62,7 +65,7 @@ static mf_status make(struct mf_plan *plan)
         .flat = 1,
         .reads_once = mf_gpu_reads_once(problem, VECTOR_BYTES, READ_BY_ROWS),
         .blocks = blocks,
-        .own = {blocks, circle, groups, bytes % VECTOR_BYTES ? whole % (circle * groups * blocks) : -1},
+        .own = {blocks, circle, groups, bytes % VECTOR_BYTES ? whole % (circle * groups * blocks) : -1, each},
         .workspace_bytes = (blocks * problem->kept_total + 1) * (int64_t)sizeof(uint32_t)};
     mf_text_append(&choice.macros, "#define BATCH 4\n");
     snprintf(choice.text, sizeof choice.text, "%lld circles of %lld threads", (long long)groups, (long long)circle);

@@ -56,56 +56,104 @@ int mf_gpu_interleaved_pays(const struct mf_plan *plan)
     return applicable(plan) && tiles >= (columns & (columns - 1) ? 512 : 2048);
 }
 
-/* Blocks: a lane of a group of tiles each. */
-static int64_t blocks_of(int64_t tiles)
-{
-    const int64_t groups = (tiles + TILE - 1) / TILE;
-    return (groups - 1) * LANES + mf_clamp(tiles - (groups - 1) * TILE, 1, LANES);
-}
+/* How tiles are shared out: to `blocks` blocks, `teams` at a time; beside: gpu_choice's. */
+struct interleaved_form {
+    int whole_lanes, teams, beside;
+    int64_t blocks;
+};
 
-/* Tiles of a block at a time: as many threads as a multiprocessor has room for if all blocks run together (`room` for
- * one's threads), whose tiles then take as many rounds as fewer threads would. */
-static int teams_of(const struct mf_plan *plan, int64_t tiles, int64_t blocks, int room)
+/* A lane of a group of tiles to each block; as many threads as a multiprocessor has room for if all blocks run together
+ * (`room` for one's threads), whose tiles then take as many rounds as fewer threads would. */
+static struct interleaved_form whole_lanes(const struct mf_plan *plan, int64_t tiles, int room, int most_teams)
 {
-    const struct problem *problem = &plan->problem;
+    const int64_t groups = (tiles + TILE - 1) / TILE, left = tiles - (groups - 1) * TILE;
+    const int64_t blocks = (groups - 1) * LANES + mf_clamp(left, 1, LANES);
     const int64_t all = (int64_t)room * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
-    const int64_t step_bytes = LANES * problem->kept_total * mf_emit_state_bytes(problem);
     const int of_lane = (int)(((tiles < TILE ? tiles : TILE) + LANES - 1) / LANES);
     const int most = mf_gpu_most_threads(plan, MOST_THREADS);
-    int teams = mf_clamp(all / blocks, most / 4, most) / team_of(problem);
-    teams = mf_clamp(teams, 1, (int)(SHARED_BYTES / step_bytes) - 1);
+    const int teams = mf_clamp(mf_clamp(all / blocks, most / 4, most) / team_of(&plan->problem), 1, most_teams);
     const int rounds = (of_lane + teams - 1) / teams;
-    return (of_lane + rounds - 1) / rounds;
+    return (struct interleaved_form){.whole_lanes = 1, .teams = (of_lane + rounds - 1) / rounds, .blocks = blocks};
+}
+
+/* Tiles dealt out one by one. Small teams: in blocks that all run together, the size that lets most teams do so where a
+ * multiprocessor has room for so many warps. Larger ones: in several times as many blocks of one, which start as others
+ * end. */
+static struct interleaved_form dealt(const struct mf_plan *plan, int64_t tiles, int words, int most_teams)
+{
+    enum { WARPS = 24, WARPS_OF_MANY = 16, FEW_WORDS = 8, LARGE_TEAM = 128, ROOM = 680, WAVES = 5 };
+    const int team = team_of(&plan->problem), most = mf_gpu_most_threads(plan, MOST_THREADS);
+    const int multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+    struct interleaved_form form = {.teams = 1};
+    int64_t beside = 1;
+    if (team > LARGE_TEAM) {
+        form.beside = words > FEW_WORDS ? 0 : ROOM / team;
+        form.blocks = mf_clamp(tiles, 1, WAVES * (ROOM / team) * multiprocessors);
+        return form;
+    }
+    for (int n = 1; n <= most_teams && n * team <= most; n++) {
+        const int fit = (words > FEW_WORDS ? WARPS_OF_MANY : WARPS) / ((n * team + GPU_WARP - 1) / GPU_WARP);
+        if (fit * n >= beside * form.teams) {
+            beside = fit;
+            form.teams = n;
+        }
+    }
+    form.blocks = mf_clamp((tiles + form.teams - 1) / form.teams, 1, (int)beside * multiprocessors);
+    return form;
+}
+
+/* Whole lanes of 16-bit elements leave multiprocessors idle where they are few; less so where the columns are a power
+ * of two. (Measured on an H200.) */
+static struct interleaved_form form_of(const struct mf_plan *plan, int64_t tiles, int words)
+{
+    enum { SHORT_ROOM = 640, LEAST_COLUMNS = 6, MOST_GROUPS = 3 };
+    const struct problem *problem = &plan->problem;
+    const int64_t columns = problem->kept_total;
+    const int item = mf_gpu_widest_item(problem);
+    const int most = (int)(SHARED_BYTES / (LANES * columns * mf_emit_state_bytes(problem))) - 1;
+    if (item == 2 && columns >= LEAST_COLUMNS && columns & (columns - 1) && tiles <= MOST_GROUPS * TILE)
+        return dealt(plan, tiles, words, most);
+    return whole_lanes(plan, tiles, item < 4 ? SHORT_ROOM : GPU_ROOM, most);
+}
+
+/* Whether elements are read past what the caches hold. (Measured on an H200.) */
+static int reads_once(const struct problem *problem, int vector)
+{
+    enum { LEAST_COLUMNS = 5 };
+    const int64_t columns = problem->kept_total;
+    const int item = mf_gpu_widest_item(problem);
+    return (item == 1 || (item == 2 && columns >= LEAST_COLUMNS && columns & (columns - 1))) &&
+           mf_gpu_reads_once(problem, vector, READ_BY_COLUMNS);
 }
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { SHORT_ROOM = 640 }; /* short elements become more lanes, which take registers (measured on an H200) */
+    enum { FOUR_STEPS = 4 * LANES };
     const struct problem *problem = &plan->problem;
     const int vector = vector_of(problem), words = mf_emit_lane_words(problem) * vector;
-    const int room = mf_gpu_widest_item(problem) < 4 ? SHORT_ROOM : GPU_ROOM;
-    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
-    const int64_t blocks = blocks_of(tiles);
+    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, columns = problem->kept_total;
     int inputs = 0;
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
     const int batch = inputs > 1 || words > 16 ? 4 : 8;
-    const int teams = teams_of(plan, tiles, blocks, room);
+    const struct interleaved_form form = form_of(plan, tiles, words);
+    const int64_t places = form.whole_lanes ? form.blocks : (tiles + FOUR_STEPS - 1) / FOUR_STEPS * FOUR_STEPS;
     struct gpu_choice choice = {.kernel = mf_text_interleaved_cl,
-                                .threads = teams * team_of(problem),
+                                .threads = form.teams * team_of(problem),
+                                .beside = form.beside,
                                 .vector = vector,
                                 .vector_loop = 0,
                                 .flat = 1,
-                                .reads_once = mf_gpu_widest_item(problem) == 1 &&
-                                              mf_gpu_reads_once(problem, vector, READ_BY_COLUMNS),
-                                .blocks = blocks,
-                                .own = {tiles, blocks}};
-    if (room == GPU_ROOM && inputs == 1 && words <= 16)
+                                .reads_once = reads_once(problem, vector),
+                                .blocks = form.blocks,
+                                .own = {tiles, form.blocks, places * columns}};
+    if (mf_gpu_widest_item(problem) >= 4 && inputs == 1 && words <= 16)
         choice.beside = GPU_ROOM / choice.threads;
-    choice.workspace_bytes = blocks * problem->kept_total * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t);
-    mf_text_add(&choice.macros, "#define COLUMNS %d\n#define BATCH %d\n", (int)problem->kept_total, batch);
+    choice.workspace_bytes = places * columns * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t);
+    mf_text_add(&choice.macros, "#define COLUMNS %d\n#define BATCH %d\n#define WHOLE_LANES %d\n", (int)columns, batch,
+                form.whole_lanes);
     snprintf(choice.text, sizeof choice.text, "%d columns, vectors of %d, %lld blocks of %d tiles at a time",
-             (int)problem->kept_total, vector, (long long)blocks, teams);
+             (int)columns, vector, (long long)form.blocks, form.teams);
     return mf_gpu_make(plan, &choice);
 }
 

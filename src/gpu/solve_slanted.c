@@ -84,6 +84,7 @@ static double worth_of(const struct problem *problem, const struct slanted_form 
 static struct slanted_form slanted_form(const struct problem *problem, int64_t tiles, int most,
                                         const struct gpu_limits *limits)
 {
+    enum { ALONE = 480 }; /* threads */
     int vector = vector_of(problem), item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     int64_t reduced = problem->reduced_total, row = problem->memory.size[problem->memory.kept - 1];
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES);
@@ -121,6 +122,10 @@ static struct slanted_form slanted_form(const struct problem *problem, int64_t t
     }
     if (reduced > LANES && item == 4 && words == 1 && best.threads >= 256 && best.threads < 320)
         best.batch = mf_clamp(8 / best.held, 1, (int)mf_power_above(steps)); /* there is room for it */
+    /* one small block a multiprocessor loads too little at once */
+    if (reduced > LANES && mf_emit_bytes_operand(problem) >= 0 && best.threads < ALONE &&
+        problem->kept_total / row * best.pieces * tiles <= limits->multiprocessors)
+        best.batch = mf_clamp(2, 1, (int)mf_power_above(steps));
     return best;
 }
 

@@ -3,8 +3,8 @@
  * vectors later; a block has GROUPS such circles, whose sums meet in shared memory, by their places in the circle first.
  *
  * p[0]: blocks; p[1]: threads of a circle, p[2]: circles of a block; p[3]: the thread of all whose turn the last vector is,
- * which is not whole. A column's sum in a block stays below 2^31. workspace: the blocks' sums, then a counter. */
-enum { WORDS_READ = 4, AT_A_TIME = 16 /* blocks' sums */ };
+ * which is not whole; p[4]: threads of a column in the last block. A column's sum in a block stays below 2^31. workspace: the blocks' sums, then a counter. */
+enum { WORDS_READ = 4, AT_A_TIME = 16 /* sums that a thread adds up in the end */ };
 
 /* The first n bytes of a vector. */
 static inline struct words some_bytes(GLOBAL const char *from, int n)
@@ -67,33 +67,41 @@ static inline void own_vectors(shape_ptr S, GLOBAL const char *from, int64_t v, 
     }
 }
 
-/* The sums of a block's threads become those of its columns, in the workspace. */
-static inline void block_sums(shape_ptr S, SHARED_POINTER int *part, GLOBAL int *to)
+/* n sums, of which those of a column are a multiple of the columns apart, become the first `width`, another multiple. */
+static inline void narrow(SHARED_POINTER int *part, int n, int width)
 {
-    const int columns = (int)S->kept_total, places = (int)S->p[1] * VECTOR;
-    BARRIER();
     NO_UNROLL
-    for (int f = THREAD; f < places; f += THREADS) {
+    for (int f = THREAD; f < width; f += THREADS) {
         int sum = 0;
-        for (int g = 0; g < (int)S->p[2]; g++)
-            sum += part[f + g * places];
+        for (int g = f; g < n; g += width)
+            sum += part[g];
         part[f] = sum;
     }
     BARRIER();
+}
+
+/* The sums of a block's threads become those of its columns, in the workspace. */
+static inline void block_sums(shape_ptr S, SHARED_POINTER int *part, GLOBAL int *to)
+{
+    const int columns = (int)S->kept_total, each = columns < THREADS ? THREADS / columns : 1;
+    const int few = each < AT_A_TIME ? each : AT_A_TIME;
+    BARRIER();
+    narrow(part, (int)(S->p[1] * S->p[2]) * VECTOR, each * columns);
+    narrow(part, each * columns, few * columns);
     NO_UNROLL
     for (int c = THREAD; c < columns; c += THREADS) {
         int sum = 0;
-        for (int f = c; f < places; f += columns)
+        for (int f = c; f < few * columns; f += columns)
             sum += part[f];
         to[c] = sum;
     }
 }
 
-/* The blocks' sums become the outputs, by one block: as many threads to a column as there are. */
+/* The blocks' sums become the outputs, by one block: p[4] threads to a column. */
 static inline void all_sums(struct tensors T, shape_ptr S, GLOBAL const int *sums, SHARED_POINTER int64_t *part)
 {
     const int columns = (int)S->kept_total, blocks = (int)S->p[0];
-    const int each = columns < THREADS ? THREADS / columns : 1;
+    const int each = (int)S->p[4];
     NO_UNROLL
     for (int f = THREAD; f < each * columns; f += THREADS) {
         const int first = f / columns, c = f - first * columns;

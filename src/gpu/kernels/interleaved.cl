@@ -3,10 +3,18 @@
  * those in the same places of every other step: each of them is a lane of some column, chained in registers. The tree
  * over a column's lanes goes through shared memory, where lane l of column c is state l * COLUMNS + c.
  *
- * A block has a lane of the sequence of tiles, as in tiles.cl: of a group of TILE tiles every LANES-th, TEAMS at a time.
- * The block that arrives last joins the lanes of each group, and the groups.
+ * A block takes TEAMS tiles at a time. WHOLE_LANES: it has a lane of the sequence of tiles, as in tiles.cl: of a group of
+ * TILE tiles every LANES-th. The block that arrives last joins the lanes of each group, and the groups. Else tiles are
+ * dealt out one by one, and that block chains the lanes too.
  *
- * p[0]: tiles; p[1]: blocks. workspace: COLUMNS states of every block, then a counter. */
+ * p[0]: tiles; p[1]: blocks; p[2]: states in the workspace, COLUMNS of every block, or tile; then a counter. */
+#if WHOLE_LANES
+#define TILES_POINTER SHARED_POINTER
+#define DONE_PLACE ((tile - w.begin) / LANES * COLUMNS + t)
+#else
+#define TILES_POINTER GLOBAL
+#define DONE_PLACE (place_of_tile(tile) + t * FOUR)
+#endif
 enum {
     STEP = COLUMNS * LANES,
     TEAM = STEP / VECTOR,
@@ -125,6 +133,7 @@ static inline void columns_tree(SHARED_POINTER struct state *states)
     }
 }
 
+#if WHOLE_LANES
 /* The first `count` lanes of every column from the workspace, and no more. */
 static inline void take_lanes(SHARED_POINTER struct state *states, GLOBAL const struct state *from, int count)
 {
@@ -143,34 +152,78 @@ static inline void take_lanes(SHARED_POINTER struct state *states, GLOBAL const 
             states[first + i * TEAM] = s[i];
     }
 }
+#else
+/* States of a lane's tiles, four beside each other, which one access reads. */
+enum { FOUR = 4, FOURS = TILE / LANES / FOUR, TOGETHER = FOURS / STATE_WORDS > 1 ? FOURS / STATE_WORDS : 1 };
+struct ALIGNED(16) four {
+    struct state s[FOUR];
+};
 
-/* The tiles of a block. */
-static inline int block_parts(shape_ptr S)
+/* Where a tile's state of column 0 is; those of other columns are FOUR away each. */
+static inline int64_t place_of_tile(int tile)
 {
-    const int64_t tiles = S->p[0], group = BLOCK / LANES, begin = group * TILE + BLOCK % LANES;
-    const int64_t end = (group + 1) * TILE < tiles ? (group + 1) * TILE : tiles;
-    return (int)((end - begin + LANES - 1) / LANES);
+    return ((int64_t)(tile / (FOUR * LANES)) * STEP + tile % LANES * COLUMNS) * FOUR + tile / LANES % FOUR;
 }
 
-/* The block's tiles, one after the other in `done`. */
-static inline void block_rows(struct tensors T, shape_ptr S, int vectors, SHARED_POINTER struct state *shared,
-                              SHARED_POINTER struct state *done)
+/* The lanes of n tiles' states, TILE at most, of every column, by the whole block. (Behind a fence, so these are fresh.) */
+static inline void chain_lanes(SHARED_POINTER struct state *states, GLOBAL const struct four *from, int n)
 {
-    const int t = THREAD % TEAM, team = THREAD / TEAM, count = block_parts(S);
-    const int64_t rows = S->reduced_total, apart = (int64_t)TEAMS * LANES * TILE;
+    NO_UNROLL
+    for (int v = THREAD; v < STEP; v += THREADS) {
+        const int lane = v / COLUMNS;
+        struct state s = state_identity();
+        NO_UNROLL
+        for (int first = 0; first * FOUR * LANES < n; first += TOGETHER) {
+            struct four next[TOGETHER];
+            UNROLL
+            for (int i = 0; i < TOGETHER; i++)
+                if ((first + i) * FOUR * LANES < n)
+                    next[i] = from[(first + i) * STEP + v];
+            UNROLL
+            for (int k = 0; k < TOGETHER * FOUR; k++)
+                if ((first * FOUR + k) * LANES + lane < n)
+                    s = combine(s, next[k / FOUR].s[k % FOUR]);
+        }
+        states[v] = s;
+    }
+}
+#endif
+
+/* The block's tiles: every `apart`-th, TEAMS of them at a time. */
+struct share {
+    int begin, end, apart;
+};
+
+static inline struct share block_share(shape_ptr S)
+{
+    const int tiles = (int)S->p[0], block = (int)BLOCK, group = block / LANES;
+    struct share w;
+    w.begin = WHOLE_LANES ? group * TILE + block % LANES : block;
+    w.end = WHOLE_LANES && (group + 1) * TILE < tiles ? (group + 1) * TILE : tiles;
+    w.apart = WHOLE_LANES ? LANES : (int)S->p[1];
+    return w;
+}
+
+/* The states of the block's tiles: in `done`, one after the other, or of all in their order. */
+static inline void block_rows(struct tensors T, shape_ptr S, struct share w, int vectors, SHARED_POINTER struct state *shared,
+                              TILES_POINTER struct state *done)
+{
+    const int t = THREAD % TEAM, team = THREAD / TEAM;
+    const int64_t rows = S->reduced_total, apart = (int64_t)TEAMS * w.apart * TILE;
     SHARED_POINTER struct state *const mine = shared + team * STEP;
-    int64_t first = ((int64_t)BLOCK / LANES * TILE + BLOCK % LANES + (int64_t)team * LANES) * TILE;
     struct raws r[BATCH];
-    if (vectors && team < count && first + TILE <= rows)
-        load_steps(T, S, first, 0, r);
-    for (int k = 0; k < count; k += TEAMS, first += apart) {
-        const int n = k + team >= count ? 0 : rows - first < TILE ? (int)(rows - first) : TILE;
+    int tile = w.begin + team * w.apart;
+    if (vectors && tile < w.end && ((int64_t)tile + 1) * TILE <= rows)
+        load_steps(T, S, (int64_t)tile * TILE, 0, r);
+    for (int at = w.begin; at < w.end; at += TEAMS * w.apart, tile += TEAMS * w.apart) {
+        const int64_t first = (int64_t)tile * TILE, next = first + apart;
+        const int n = tile >= w.end ? 0 : rows - first < TILE ? (int)(rows - first) : TILE;
         struct lane l[VECTOR];
         UNROLL
         for (int j = 0; j < VECTOR; j++)
             l[j] = empty_lane();
         if (n == TILE && vectors) {
-            whole_tile(T, S, first, k + TEAMS + team < count && first + apart + TILE <= rows ? first + apart : -1, r, l);
+            whole_tile(T, S, first, tile + TEAMS * w.apart < w.end && next + TILE <= rows ? next : -1, r, l);
         } else { /* rare, so it is short */
             NO_UNROLL
             for (int i = 0; i * LANES < n; i++)
@@ -178,8 +231,8 @@ static inline void block_rows(struct tensors T, shape_ptr S, int vectors, SHARED
         }
         store_lanes(S, first, n, l, mine);
         columns_tree(mine);
-        if (t < COLUMNS && k + team < count)
-            done[(k + team) * COLUMNS + t] = mine[t];
+        if (t < COLUMNS && tile < w.end)
+            done[DONE_PLACE] = mine[t];
         BARRIER();
     }
 }
@@ -187,32 +240,48 @@ static inline void block_rows(struct tensors T, shape_ptr S, int vectors, SHARED
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     SHARED struct state shared[TEAMS * STEP];
-    SHARED struct state done[STEP]; /* of a block's parts, then of the groups */
+    SHARED struct state done[STEP]; /* of a block's tiles, then of the groups */
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     SHARED_POINTER struct state *const mine = shared + THREAD / TEAM * STEP;
-    GLOBAL struct state *const lanes = (GLOBAL struct state *)workspace;
-    const int t = THREAD % TEAM, team = THREAD / TEAM, parts = block_parts(S);
-    block_rows(T, S, b.vectors != 0, shared, done);
+    GLOBAL struct state *const states = (GLOBAL struct state *)workspace;
+    const struct share w = block_share(S);
+    const int t = THREAD % TEAM;
+#if WHOLE_LANES
+    const int count = (int)S->p[1], team = THREAD / TEAM, groups = (count + LANES - 1) / LANES;
+    block_rows(T, S, w, b.vectors != 0, shared, done);
     if (THREAD < COLUMNS) {
         struct state s = done[THREAD];
-        for (int k = 1; k < parts; k++)
+        for (int k = 1; k < (w.end - w.begin + LANES - 1) / LANES; k++)
             s = combine(s, done[k * COLUMNS + THREAD]);
-        lanes[(int64_t)BLOCK * COLUMNS + THREAD] = s;
+        states[(int64_t)BLOCK * COLUMNS + THREAD] = s;
     }
-    if (!last_to_arrive((GLOBAL uint32_t *)(lanes + S->p[1] * COLUMNS), S->p[1], &flag))
+#else
+    const int count = (int)S->p[0], groups = (count + TILE - 1) / TILE;
+    block_rows(T, S, w, b.vectors != 0, shared, states);
+#endif
+    if (!last_to_arrive((GLOBAL uint32_t *)(states + S->p[2]), S->p[1], &flag))
         return;
-    const int groups = (int)((S->p[1] + LANES - 1) / LANES);
+#if WHOLE_LANES
     for (int first = 0; first < groups; first += TEAMS) {
-        const int g = first + team;
-        const int64_t left = g < groups ? S->p[1] - (int64_t)g * LANES : 0;
-        take_lanes(mine, lanes + (left > 0 ? (int64_t)g * STEP : 0), left < LANES ? (int)left : LANES);
+        const int g = first + team, left = g < groups ? count - g * LANES : 0;
+        take_lanes(mine, states + (left > 0 ? (int64_t)g * STEP : 0), left < LANES ? left : LANES);
         columns_tree(mine);
         if (t < COLUMNS && g < groups)
             done[g * COLUMNS + t] = mine[t];
         BARRIER();
     }
+#else
+    for (int g = 0; g < groups; g++) {
+        const int left = count - g * TILE;
+        chain_lanes(shared, (GLOBAL const struct four *)states + (int64_t)g * FOURS * STEP, left < TILE ? left : TILE);
+        columns_tree(mine);
+        if (THREAD < COLUMNS)
+            done[g * COLUMNS + THREAD] = shared[THREAD];
+        BARRIER();
+    }
+#endif
     for (int v = t; v < STEP; v += TEAM)
         mine[v] = v < groups * COLUMNS ? done[v] : state_identity();
     columns_tree(mine);
