@@ -67,6 +67,19 @@ int mf_emit_bytes_operand(const struct problem *problem)
     return problem->in_type[operand] == DT_i8 || problem->in_type[operand] == DT_u8 ? operand : -1;
 }
 
+/* Whether reducer r is the greatest or the least of 16-bit floats as they are, and so exact in that type: the type, or
+ * DT_COUNT. */
+static enum dtype paired_type(const struct problem *problem, int r)
+{
+    const struct reducer *reducer = &problem->program.reducer[r];
+    const struct node *node = &problem->program.map.node[reducer->arg[0]];
+    if (reducer->kind != RED_FOLD || (reducer->fold != FOLD_MIN && reducer->fold != FOLD_MAX) ||
+        node->op != OP_OPERAND)
+        return DT_COUNT;
+    const enum dtype type = problem->in_type[node->index];
+    return type == DT_f16 || type == DT_bf16 ? type : DT_COUNT;
+}
+
 static const char *lane_identity(const struct problem *problem, int r)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
@@ -321,6 +334,14 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
             mf_text_add(to, "    w.one_%s = weight_0_%s[before];\n    w.others_%s = weight_1_%s[before];\n",
                         mf_class_name[c], mf_class_name[c], mf_class_name[c], mf_class_name[c]);
     mf_text_append(to, "    w.none = before;\n    return w;\n}\n\n");
+    /* of a state of before * n elements and one of n, a power of two: exact products and quotients by it */
+    mf_text_append(to, "#if MERGE_WEIGHTS\nstatic inline struct merge_weights chain_weights(int before, int64_t n)\n{\n"
+                       "    struct merge_weights w;\n    const struct weights one = weights_of(before);\n");
+    for (int c = 0; c < 2; c++)
+        if (wanted[c])
+            mf_text_add(to, "    w.step_%s = one.one_%s;\n    w.both_%s = one.others_%s * (%s)n;\n", mf_class_name[c],
+                        mf_class_name[c], mf_class_name[c], mf_class_name[c], mf_class_type[c]);
+    mf_text_append(to, "    return w;\n}\n#endif\n\n");
 }
 
 /* The second phase of a lane of one element, if it is there, and of one or two: the greatest one's term is E(0) = 1.
@@ -345,6 +366,38 @@ static void emit_second_of_few(const struct problem *problem, struct gpu_text *t
     }
 }
 
+/* Greatest and least of two neighbouring lanes at once, as a word in the first one's field, where a kernel says
+ * PAIRED_FOLDS: before the first step, for a step's two elements, and after the last one. */
+static void emit_pairs(const struct problem *problem, struct gpu_text *to)
+{
+    static const char *const names[] = {"start_pair(struct lane s[2])", "chain_pair(struct lane s[2], uint32_t pair)",
+                                        "end_pair(struct lane s[2])"};
+    mf_text_append(to, "#if PAIRED_FOLDS\n");
+    for (int i = 0; i < 3; i++) {
+        mf_text_add(to, "static inline void %s\n{\n", names[i]);
+        for (int r = 0; r < problem->program.reducer_count; r++) {
+            const enum dtype type = paired_type(problem, r);
+            if (type == DT_COUNT)
+                continue;
+            const int least = problem->program.reducer[r].fold == FOLD_MIN;
+            const char *name = mf_dtypes[type].name;
+            const unsigned infinity = (type == DT_f16 ? 0x7c007c00u : 0x7f807f80u) | (least ? 0 : 0x80008000u);
+            if (i == 0)
+                mf_text_add(to, "    s[0].r%d = mf_bits_f32(0x%xu);\n", r, infinity);
+            else if (i == 1)
+                mf_text_add(to, "    s[0].r%d = mf_bits_f32(%s_%s(mf_f32_bits(s[0].r%d), pair));\n", r,
+                            least ? "least" : "greater", name, r);
+            else
+                mf_text_add(to,
+                            "    s[1].r%d = mf_%s_to_f32((uint16_t)(mf_f32_bits(s[0].r%d) >> 16));\n"
+                            "    s[0].r%d = mf_%s_to_f32((uint16_t)mf_f32_bits(s[0].r%d));\n",
+                            r, name, r, r, name, r);
+        }
+        mf_text_append(to, "}\n\n");
+    }
+    mf_text_append(to, "#endif\n");
+}
+
 void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
@@ -357,8 +410,12 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, problem->memory.window_count ? "    const int before = s->n;\n    s->n += present;\n"
                                                       "    w = weights_of(before);\n"
                                                     : "    const int before = step;\n");
-    for (int r = 0; r < program->reducer_count; r++)
+    for (int r = 0; r < program->reducer_count; r++) {
+        const int paired = paired_type(problem, r) != DT_COUNT;
+        mf_text_append(to, paired ? "#if !PAIRED_FOLDS\n" : "");
         emit_chain_step(problem, r, to);
+        mf_text_append(to, paired ? "#endif\n" : "");
+    }
     mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\nstatic inline void chain_second(struct lane *s, "
                        "struct element x, int present)"
                        "\n{\n    present = present > 0;\n");
@@ -370,6 +427,7 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
                         mf_class_type[program->reducer[r].cls], mf_class_name[program->reducer[r].cls], r, r, r, r);
     mf_text_append(to, "}\n\n");
     emit_second_of_few(problem, to);
+    emit_pairs(problem, to);
 }
 
 /* A lane of `count` elements, of which `first` is the number of the first. */
@@ -547,6 +605,12 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
                    "\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)
         mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
+    /* what two states of as many elements are merged by in order: users' states, and means */
+    mf_text_append(to, "    return c;\n}\n\nstatic inline struct state choose_ordered(int first, struct state a, struct "
+                       "state b)\n{\n    struct state c = b;\n");
+    for (int i = 0; i < n; i++)
+        if (strchr(field[i].name, '.') || strstr(field[i].name, "_mean"))
+            mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
     mf_text_append(to, "    return c;\n}\n\nstatic inline struct state load_state(GLOBAL const struct state *s)\n{\n"
                        "    struct state c;\n");
     for (int i = 0; i < n; i++)

@@ -155,6 +155,17 @@ static int64_t tiles_of_block(int64_t tiles, int64_t parts, int teams, int exact
     return share > TILE / 2 ? TILE : mf_power_above(share);
 }
 
+/* Moments of full tiles are merged by weights that are known, and their batches are all in a row. */
+static void define_whole_tiles(const struct problem *problem, int64_t tiles, int few, int vector,
+                               struct gpu_text *macros)
+{
+    const int whole = problem->reduced_total % TILE == 0 && !problem->memory.window_count;
+    const int plain = problem->memory.reduced == 1 && vector > 1 && mf_gpu_only_operand(problem) >= 0;
+    mf_text_add(macros, "#define MERGE_WEIGHTS 1\n#define WHOLE_TILES %d\n#define FEW_EXACT %d\n#define IN_A_ROW %d\n"
+                "#define PAIRED_FOLDS (%d && HAS_PAIRS)\n", whole, whole && few == tiles, whole && plain,
+                whole && plain);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { FEW_BYTES = 8 << 10, MOST_FEW = 8, MOST_BLOCKS = 32 /* of a multiprocessor */ };
@@ -213,6 +224,8 @@ static mf_status make(struct mf_plan *plan)
         choice.threads = mf_clamp(few * beside * team, GPU_WARP, 256);
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
+    if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_two_phases(problem) && !along)
+        define_whole_tiles(problem, tiles, few, choice.vector, &choice.macros);
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,

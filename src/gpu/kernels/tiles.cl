@@ -23,7 +23,7 @@ static inline struct state rare_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
             for (int n = OWN / 2; n > j; n /= 2)
                 second = choose(halves && own == n, s[j + n], second);
             s[j] = combine_across(choose(upper, second, mine),
-                                  exchange_state(exchange_, choose(upper, mine, second), distance, 0), distance);
+                                  exchange_state(exchange_, choose(upper, mine, second), distance, 0), distance, 0);
         }
         distance = distance > 1 ? distance / 2 : TEAM / 2;
     }
@@ -35,7 +35,7 @@ static inline struct state rare_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole)
 {
 #if MOMENTS && !WINDOWS
-    if (whole) {
+    if (whole || WHOLE_TILES) {
         UNROLL
         for (int j = 0; j < OWN; j++)
             s[j].n = TILE / LANES;
@@ -67,22 +67,31 @@ static inline struct state warp_tile(EXCHANGE_TYPE exchange_, weights_type weigh
     (team_lanes(kept_, T, S, start, first, n, b.vectors != 0, s), tile_tree(exchange_, s, whole))
 #endif
 
-#if OUTPUTS_BESIDE > 1
+/* Of moments few states are joined by one thread: a warp's exchanges would be all warps'. */
+#define FEW_BY_ONE (FEW && (OUTPUTS_BESIDE > 1 || (MOMENTS && FEW * STATE_WORDS <= 40)))
+#if FEW_BY_ONE
 /* The halving tree over an output's few tiles, in shared memory, by one thread. */
 static inline struct state few_tiles(SHARED_POINTER const struct state *states, int count)
 {
     struct state s[FEW];
     UNROLL
     for (int i = 0; i < FEW; i++)
-        s[i] = states[i < count ? i : 0];
+        s[i] = states[FEW_EXACT || i < count ? i : 0];
     UNROLL
     for (int reach = FEW / 2; reach; reach /= 2)
         UNROLL
         for (int i = 0; i < FEW / 2; i++)
-            if (i < reach && i + reach < count)
+            if (i < reach && (FEW_EXACT || i + reach < count))
+#if FEW_EXACT
+                s[i] = combine_weighted(s[i], s[i + reach], chain_weights(1, FEW / 2 / reach * TILE));
+#else
                 s[i] = combine(s[i], s[i + reach]);
+#endif
     return s[0];
 }
+#endif
+
+#if OUTPUTS_BESIDE > 1
 
 /* OUTPUTS_BESIDE neighbouring outputs a block: what neighbouring teams read at a time lies beside each other. */
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
@@ -175,8 +184,14 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     BARRIER();
     if (THREAD == 0) {
         struct state a = shared[0];
+        UNROLL_BY(4)
         for (int k = 1; k < mine; k++)
-            a = combine(a, shared[k]);
+#if MOMENTS && !WINDOWS && MERGE_WEIGHTS
+            if (WHOLE_TILES || first + k * LANES < tiles - 1) /* that is full */
+                a = combine_weighted(a, shared[k], chain_weights(k, TILE));
+            else
+#endif
+                a = combine(a, shared[k]);
         states[part] = a;
     }
     GLOBAL uint32_t *counters = (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]);
@@ -196,8 +211,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t parts = S->p[1], o = block_over(parts), tiles = S->p[0];
-    const int64_t first = block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
+    const int64_t parts = FEW ? 1 : S->p[1], o = FEW ? BLOCK : block_over(parts), tiles = S->p[0];
+    const int64_t first = FEW ? 0 : block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
     SHARED struct state shared[FEW ? FEW : FOLD_THREADS];
@@ -220,7 +235,11 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #endif
         }
     }
-#if FEW
+#if FEW_BY_ONE
+    BARRIER();
+    if (THREAD == 0)
+        finish_output(T, S, o, few_tiles(shared, (int)tiles), S->reduced_total);
+#elif FEW
     struct state s[ON_WARP];
     BARRIER();
     UNROLL
