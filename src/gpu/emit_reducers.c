@@ -73,11 +73,18 @@ static enum dtype paired_type(const struct problem *problem, int r)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
     const struct node *node = &problem->program.map.node[reducer->arg[0]];
-    if (reducer->kind != RED_FOLD || (reducer->fold != FOLD_MIN && reducer->fold != FOLD_MAX) ||
-        node->op != OP_OPERAND)
+    if (reducer->kind != RED_FOLD || (reducer->fold != FOLD_MIN && reducer->fold != FOLD_MAX) || node->op != OP_OPERAND)
         return DT_COUNT;
     const enum dtype type = problem->in_type[node->index];
     return type == DT_f16 || type == DT_bf16 ? type : DT_COUNT;
+}
+
+int mf_emit_has_pairs(const struct problem *problem)
+{
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (paired_type(problem, r) != DT_COUNT)
+            return 1;
+    return 0;
 }
 
 static const char *lane_identity(const struct problem *problem, int r)
@@ -606,8 +613,9 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
     for (int i = 0; i < n; i++)
         mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
     /* what two states of as many elements are merged by in order: users' states, and means */
-    mf_text_append(to, "    return c;\n}\n\nstatic inline struct state choose_ordered(int first, struct state a, struct "
-                       "state b)\n{\n    struct state c = b;\n");
+    mf_text_append(to,
+                   "    return c;\n}\n\nstatic inline struct state choose_ordered(int first, struct state a, struct "
+                   "state b)\n{\n    struct state c = b;\n");
     for (int i = 0; i < n; i++)
         if (strchr(field[i].name, '.') || strstr(field[i].name, "_mean"))
             mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);

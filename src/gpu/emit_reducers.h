@@ -14,6 +14,8 @@ int mf_emit_has_count(const struct problem *problem);
 int mf_emit_keeps_order(const struct reducer *reducer);
 /* Whether a lane of this reducer is an int, and its element an operand as it is. */
 int mf_emit_is_narrow(const struct problem *problem, int r);
+/* Whether there are reducers that a kernel may take two elements at once (PAIRED_FOLDS). */
+int mf_emit_has_pairs(const struct problem *problem);
 
 /* What combines two states of a fold, without its class's suffix, and the neutral value as text. */
 const char *mf_emit_fold_function(enum fold fold);

@@ -23,6 +23,13 @@ static int sums_values(const struct program *program)
            program->map.node[program->reducer[0].arg[0]].op != OP_OPERAND;
 }
 
+/* Whether there are moments, of full tiles: then the numbers of elements, and so the weights, are known. */
+static int has_full_moments(const struct problem *problem)
+{
+    return mf_emit_has_kind(problem, RED_MOMENTS) && problem->reduced_total % TILE == 0 &&
+           !problem->memory.window_count && !mf_gpu_two_phases(problem);
+}
+
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
  * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
  * values are summed (1 to 6 % on an H200). Fewer warps than there is room for leave more in the cache (solve_rows.c),
@@ -41,7 +48,10 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
              problem->memory.window_count)
         return form;
     else if (mf_emit_state_words(problem) > 2)
-        return narrow ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28} : form;
+        return narrow                                   ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28}
+               : item < 4 || !has_full_moments(problem) ? form
+               : item == 4                              ? (struct tiles_form){vector, 16, 128, 512, 24}
+                                                        : (struct tiles_form){vector, 8, 128, 512, 0};
     else if (item == 8)
         return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
@@ -91,9 +101,14 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     if (number && item > 1 && vector > 1 && !shifted && problem->memory.reduced == 1 &&
         mf_gpu_only_operand(problem) >= 0 && problem->kept_total && !(item == 2 && sums_values(&problem->program)) &&
         problem->reduced_total >= MUCH / item / problem->kept_total)
-        return item == 2   ? (struct tiles_form){vector, 16, 128, 128, 0}
+        return item == 2 ? lanes ? (struct tiles_form){4, 8, 128, 512, 0} : (struct tiles_form){vector, 16, 128, 128, 0}
                : item == 4 ? (struct tiles_form){vector, 32, 256, 256, 0}
                            : (struct tiles_form){2, 32, 256, 256, 0};
+    if (lanes && item > 1 && vector > 1 && problem->memory.reduced == 1 && mf_gpu_only_operand(problem) >= 0 &&
+        has_full_moments(problem))
+        return item == 2   ? (struct tiles_form){vector, 4, 128, GPU_ROOM, 0}
+               : item == 4 ? (struct tiles_form){vector, 16, 256, GPU_ROOM, 0}
+                           : (struct tiles_form){vector, 8, 256, 512, 0};
     if (item > 4)
         form.threads = 256;
     else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes) || (item == 2 && shifted)))
@@ -159,11 +174,12 @@ static int64_t tiles_of_block(int64_t tiles, int64_t parts, int teams, int exact
 static void define_whole_tiles(const struct problem *problem, int64_t tiles, int few, int vector,
                                struct gpu_text *macros)
 {
-    const int whole = problem->reduced_total % TILE == 0 && !problem->memory.window_count;
+    const int whole = has_full_moments(problem);
     const int plain = problem->memory.reduced == 1 && vector > 1 && mf_gpu_only_operand(problem) >= 0;
-    mf_text_add(macros, "#define MERGE_WEIGHTS 1\n#define WHOLE_TILES %d\n#define FEW_EXACT %d\n#define IN_A_ROW %d\n"
-                "#define PAIRED_FOLDS (%d && HAS_PAIRS)\n", whole, whole && few == tiles, whole && plain,
-                whole && plain);
+    mf_text_add(macros,
+                "#define MERGE_WEIGHTS 1\n#define WHOLE_TILES %d\n#define FEW_EXACT %d\n#define IN_A_ROW %d\n"
+                "#define PAIRED_FOLDS (%d && HAS_PAIRS)\n",
+                whole, whole && few == tiles, whole && plain, whole && plain && mf_emit_has_pairs(problem));
 }
 
 static mf_status make(struct mf_plan *plan)

@@ -67,6 +67,10 @@ static inline struct state warp_tile(EXCHANGE_TYPE exchange_, weights_type weigh
     (team_lanes(kept_, T, S, start, first, n, b.vectors != 0, s), tile_tree(exchange_, s, whole))
 #endif
 
+#ifndef FEW_EXACT
+#define FEW_EXACT 0
+#endif
+
 /* Of moments few states are joined by one thread: a warp's exchanges would be all warps'. */
 #define FEW_BY_ONE (FEW && (OUTPUTS_BESIDE > 1 || (MOMENTS && FEW * STATE_WORDS <= 40)))
 #if FEW_BY_ONE
@@ -119,6 +123,31 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         finish_output(T, S, BLOCK * OUTPUTS_BESIDE + THREAD, few_tiles(shared + THREAD * FEW, tiles), S->reduced_total);
 }
 #elif BY_LANE
+#define KNOWN_WEIGHTS (MOMENTS && MERGE_WEIGHTS && !WINDOWS)
+#if KNOWN_WEIGHTS
+/* warp_tree of LANES states of n elements each, a power of two. */
+static inline struct state even_tree(EXCHANGE_TYPE exchange_, struct state s[ON_WARP], int64_t n)
+{
+    UNROLL
+    for (int reach = ON_WARP / 2; reach; reach /= 2, n *= 2)
+        UNROLL
+        for (int j = 0; j < ON_WARP / 2; j++)
+            if (j < reach)
+                s[j] = combine_weighted(s[j], s[j + reach], chain_weights(1, n));
+    NO_UNROLL
+    for (int distance = WARP / 2; distance; distance /= 2, n *= 2) {
+        const int swap = (THREAD & distance) != 0;
+        const struct state other = exchange_state(exchange_, s[0], distance, 1);
+        s[0] = combine_weighted(choose_ordered(swap, other, s[0]), choose_ordered(swap, s[0], other), chain_weights(1, n));
+    }
+    return s[0];
+}
+#define LANES_TREE(s, count, even) \
+    ((even) ? even_tree(exchange_, s, (int64_t)(TILE / LANES) * TILE) : warp_tree(exchange_, s, count, LANES))
+#else
+#define LANES_TREE(s, count, even) warp_tree(exchange_, s, count, LANES)
+#endif
+
 /* The fold of an output's lanes, LANES for each group of TILE tiles: of a group by a warp, of the groups' results by one.
  * The first thread gets the result. shared: a state for each group. */
 static inline struct state lanes_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared,
@@ -136,7 +165,7 @@ static inline struct state lanes_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER st
             if (t + j * WARP < count)
                 s[j] = load_state(lanes + group * LANES + t + j * WARP);
         }
-        const struct state a = warp_tree(exchange_, s, count, LANES);
+        const struct state a = LANES_TREE(s, count, WHOLE_TILES && tiles % TILE == 0);
         if (t == 0 && group < groups)
             shared[group] = a;
     }
@@ -186,7 +215,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state a = shared[0];
         UNROLL_BY(4)
         for (int k = 1; k < mine; k++)
-#if MOMENTS && !WINDOWS && MERGE_WEIGHTS
+#if KNOWN_WEIGHTS
             if (WHOLE_TILES || first + k * LANES < tiles - 1) /* that is full */
                 a = combine_weighted(a, shared[k], chain_weights(k, TILE));
             else
