@@ -6,6 +6,20 @@
 #ifndef TURNS
 #define TURNS 1
 #endif
+/* Whether all that are folded are whole batches, or whole tiles. IN_A_ROW: batches of a whole tile are no loop, so that
+ * a step's number, and with it the weights of moments, are constants, and a batch's loads overlap the one before. */
+#ifndef WHOLE_BATCHES
+#define WHOLE_BATCHES 0
+#endif
+#ifndef WHOLE_TILES
+#define WHOLE_TILES 0
+#endif
+#if IN_A_ROW
+#define UNROLL_BATCHES UNROLL
+#else
+#define UNROLL_BATCHES NO_UNROLL
+#endif
+
 enum {
     OWN = TURNS > 1 ? VECTOR : TEAM_VECTOR > 1 ? TEAM_VECTOR : 4,
     TEAM = LANES / TURNS / OWN,
@@ -179,19 +193,6 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
 #define BATCH_LOADED() LOADED_TOGETHER()
 #else
 #define BATCH_LOADED() LOADED()
-#endif
-
-/* Whether all that are folded are whole batches; whole tiles, whose batches may be all in a row. */
-#ifndef WHOLE_BATCHES
-#define WHOLE_BATCHES 0
-#endif
-#ifndef WHOLE_TILES
-#define WHOLE_TILES 0
-#endif
-#if IN_A_ROW
-#define UNROLL_BATCHES UNROLL
-#else
-#define UNROLL_BATCHES NO_UNROLL
 #endif
 
 #if PAIRED_FOLDS
@@ -456,9 +457,27 @@ enum {
     READ_AT_ONCE = FOLDED_WORDS > 16 ? 2 : FOLDED_WORDS > 8 || STATE_WORDS > 3 ? 4 : FOLDED_WORDS > 2 ? 8 : 16
 };
 
+/* Whether chains of states that have as many elements each, a power of two, are merged without dividing. */
+#if MOMENTS && MERGE_WEIGHTS && !WINDOWS
+#define KNOWN_WEIGHTS 1
+#else
+#define KNOWN_WEIGHTS 0
+#endif
+
+/* A chain's state of `before` states and the next one; n: elements of each, or 0 if that is not known. */
+static inline struct state chained(struct state s, struct state next, int before, int64_t n)
+{
+#if KNOWN_WEIGHTS
+    if (n)
+        return before ? combine_weighted(s, next, chain_weights(before, n)) : next;
+#endif
+    return combine(s, next);
+}
+
 /* The fold of count <= TILE states that lie one after the other, by a block: its first thread gets the result. shared:
- * FOLD_THREADS states. */
-static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBAL const struct state *from, int count)
+ * FOLD_THREADS states. n: as chained. */
+static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBAL const struct state *from, int count,
+                                      int64_t n)
 {
     struct state s[ON_THREAD];
     UNROLL
@@ -480,8 +499,8 @@ static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBA
         for (int u = 0; u < READ_AT_ONCE; u++)
             UNROLL
             for (int j = 0; j < ON_THREAD; j++)
-                if ((k + u) * LANES + j * FOLD_THREADS < count)
-                    s[j] = combine(s[j], next[u][j]);
+                if ((k + u) * LANES + j * FOLD_THREADS + (KNOWN_WEIGHTS ? THREAD : 0) < count)
+                    s[j] = chained(s[j], next[u][j], k + u, n);
     }
     UNROLL
     for (int reach = ON_THREAD / 2; reach; reach /= 2)

@@ -2,7 +2,9 @@
  * p[2] tiles to each; whoever finishes last folds the tiles' states.
  *
  * FEW: at least how many tiles an output has, where that is LANES or less and they belong to one block: their states stay
- * in shared memory. Else 0.
+ * in shared memory. Else 0. FEW_EXACT: it has as many.
+ *
+ * Moments of full tiles (WHOLE_TILES) are merged by weights that are known: those of a chain's steps (chain_weights).
  *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
@@ -123,7 +125,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         finish_output(T, S, BLOCK * OUTPUTS_BESIDE + THREAD, few_tiles(shared + THREAD * FEW, tiles), S->reduced_total);
 }
 #elif BY_LANE
-#define KNOWN_WEIGHTS (MOMENTS && MERGE_WEIGHTS && !WINDOWS)
 #if KNOWN_WEIGHTS
 /* warp_tree of LANES states of n elements each, a power of two. */
 static inline struct state even_tree(EXCHANGE_TYPE exchange_, struct state s[ON_WARP], int64_t n)
@@ -138,7 +139,8 @@ static inline struct state even_tree(EXCHANGE_TYPE exchange_, struct state s[ON_
     for (int distance = WARP / 2; distance; distance /= 2, n *= 2) {
         const int swap = (THREAD & distance) != 0;
         const struct state other = exchange_state(exchange_, s[0], distance, 1);
-        s[0] = combine_weighted(choose_ordered(swap, other, s[0]), choose_ordered(swap, s[0], other), chain_weights(1, n));
+        s[0] = combine_weighted(choose_ordered(swap, other, s[0]), choose_ordered(swap, s[0], other),
+                                chain_weights(1, n));
     }
     return s[0];
 }
@@ -215,12 +217,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state a = shared[0];
         UNROLL_BY(4)
         for (int k = 1; k < mine; k++)
-#if KNOWN_WEIGHTS
-            if (WHOLE_TILES || first + k * LANES < tiles - 1) /* that is full */
-                a = combine_weighted(a, shared[k], chain_weights(k, TILE));
-            else
-#endif
-                a = combine(a, shared[k]);
+            a = chained(a, shared[k], k, WHOLE_TILES || first + k * LANES < tiles - 1 ? TILE : 0);
         states[part] = a;
     }
     GLOBAL uint32_t *counters = (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]);
@@ -300,7 +297,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (;;) {
         for (; group < last; group++) {
             const int64_t left = count - group * TILE;
-            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE);
+            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE,
+                                        WHOLE_TILES && count == tiles ? TILE : 0);
             if (THREAD == 0)
                 states[count + group] = a;
         }
