@@ -153,7 +153,6 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define BOUND(bound, most) (bound)
 #define GUARD(condition) 1
 #define NO_UNROLL
-#define UNROLL_BY(n)
 
 /* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */
 #if SUB_GROUPS

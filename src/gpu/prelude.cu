@@ -306,8 +306,6 @@ template <typename vector> static inline vector read_once(const vector *from)
 #define BOUND(bound, most) (most)
 #define GUARD(condition) (condition)
 #define NO_UNROLL _Pragma("unroll 1")
-#define UNROLL_BY_(text) _Pragma(#text)
-#define UNROLL_BY(n) UNROLL_BY_(unroll n)
 
 /* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */
 #define EXCHANGE_TYPE int

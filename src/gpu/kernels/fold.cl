@@ -458,7 +458,7 @@ enum {
 };
 
 /* Whether chains of states that have as many elements each, a power of two, are merged without dividing. */
-#if MOMENTS && MERGE_WEIGHTS && !WINDOWS
+#if MOMENTS && MERGE_WEIGHTS && !WINDOWS && !ALONG
 #define KNOWN_WEIGHTS 1
 #else
 #define KNOWN_WEIGHTS 0

@@ -74,7 +74,7 @@ static inline struct state warp_tile(EXCHANGE_TYPE exchange_, weights_type weigh
 #endif
 
 /* Of moments few states are joined by one thread: a warp's exchanges would be all warps'. */
-#define FEW_BY_ONE (FEW && (OUTPUTS_BESIDE > 1 || (MOMENTS && FEW * STATE_WORDS <= 40)))
+#define FEW_BY_ONE (FEW && (OUTPUTS_BESIDE > 1 || (MOMENTS && !ALONG && FEW * STATE_WORDS <= 40)))
 #if FEW_BY_ONE
 /* The halving tree over an output's few tiles, in shared memory, by one thread. */
 static inline struct state few_tiles(SHARED_POINTER const struct state *states, int count)
@@ -215,7 +215,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     BARRIER();
     if (THREAD == 0) {
         struct state a = shared[0];
-        UNROLL_BY(4)
         for (int k = 1; k < mine; k++)
             a = chained(a, shared[k], k, WHOLE_TILES || first + k * LANES < tiles - 1 ? TILE : 0);
         states[part] = a;
@@ -237,8 +236,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t parts = FEW ? 1 : S->p[1], o = FEW ? BLOCK : block_over(parts), tiles = S->p[0];
-    const int64_t first = FEW ? 0 : block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
+    const int64_t parts = FEW && MOMENTS ? 1 : S->p[1], o = block_over(parts), tiles = S->p[0];
+    const int64_t first = block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
     SHARED struct state shared[FEW ? FEW : FOLD_THREADS];
