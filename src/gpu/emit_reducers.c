@@ -321,6 +321,14 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
             mf_text_add(to, "    w.one_%s = weight_0_%s[before];\n    w.others_%s = weight_1_%s[before];\n",
                         mf_class_name[c], mf_class_name[c], mf_class_name[c], mf_class_name[c]);
     mf_text_append(to, "    w.none = before;\n    return w;\n}\n\n");
+    /* of a state of before * n elements and one of n, a power of two: exact products and quotients by it */
+    mf_text_append(to, "#if MERGE_WEIGHTS\nstatic inline struct merge_weights chain_weights(int before, int64_t n)\n{\n"
+                       "    struct merge_weights w;\n    const struct weights one = weights_of(before);\n");
+    for (int c = 0; c < 2; c++)
+        if (wanted[c])
+            mf_text_add(to, "    w.step_%s = one.one_%s;\n    w.both_%s = one.others_%s * (%s)n;\n", mf_class_name[c],
+                        mf_class_name[c], mf_class_name[c], mf_class_name[c], mf_class_type[c]);
+    mf_text_append(to, "    return w;\n}\n#endif\n\n");
 }
 
 /* The second phase of a lane of one element, if it is there, and of one or two: the greatest one's term is E(0) = 1.
@@ -357,8 +365,12 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, problem->memory.window_count ? "    const int before = s->n;\n    s->n += present;\n"
                                                       "    w = weights_of(before);\n"
                                                     : "    const int before = step;\n");
-    for (int r = 0; r < program->reducer_count; r++)
+    for (int r = 0; r < program->reducer_count; r++) {
+        const int paired = mf_emit_paired_type(problem, r) != DT_COUNT;
+        mf_text_append(to, paired ? "#if !PAIRED_FOLDS\n" : "");
         emit_chain_step(problem, r, to);
+        mf_text_append(to, paired ? "#endif\n" : "");
+    }
     mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\nstatic inline void chain_second(struct lane *s, "
                        "struct element x, int present)"
                        "\n{\n    present = present > 0;\n");
@@ -370,6 +382,7 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
                         mf_class_type[program->reducer[r].cls], mf_class_name[program->reducer[r].cls], r, r, r, r);
     mf_text_append(to, "}\n\n");
     emit_second_of_few(problem, to);
+    mf_emit_pairs(problem, to);
 }
 
 /* A lane of `count` elements, of which `first` is the number of the first. */
@@ -547,6 +560,13 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
                    "\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)
         mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
+    /* what two states of as many elements are merged by in order: users' states, and means */
+    mf_text_append(to,
+                   "    return c;\n}\n\nstatic inline struct state choose_ordered(int first, struct state a, struct "
+                   "state b)\n{\n    struct state c = b;\n");
+    for (int i = 0; i < n; i++)
+        if (strchr(field[i].name, '.') || strstr(field[i].name, "_mean"))
+            mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
     mf_text_append(to, "    return c;\n}\n\nstatic inline struct state load_state(GLOBAL const struct state *s)\n{\n"
                        "    struct state c;\n");
     for (int i = 0; i < n; i++)

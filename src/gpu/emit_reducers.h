@@ -14,6 +14,13 @@ int mf_emit_has_count(const struct problem *problem);
 int mf_emit_keeps_order(const struct reducer *reducer);
 /* Whether a lane of this reducer is an int, and its element an operand as it is. */
 int mf_emit_is_narrow(const struct problem *problem, int r);
+/* emit_pairs.c: the type of the 16-bit floats, as they are, whose greatest or least reducer r is, which is exact in
+ * that type, or DT_COUNT; whether there is such a reducer. */
+enum dtype mf_emit_paired_type(const struct problem *problem, int r);
+int mf_emit_has_pairs(const struct problem *problem);
+/* Where a kernel says PAIRED_FOLDS: two such lanes as a word in the first one's field, before the first step, for a
+ * step's two elements, and after the last one. */
+void mf_emit_pairs(const struct problem *problem, struct gpu_text *to);
 
 /* What combines two states of a fold, without its class's suffix, and the neutral value as text. */
 const char *mf_emit_fold_function(enum fold fold);

@@ -23,10 +23,18 @@ static int sums_values(const struct program *program)
            program->map.node[program->reducer[0].arg[0]].op != OP_OPERAND;
 }
 
+/* Whether there are moments, of full tiles: then the numbers of elements, and so the weights, are known. */
+static int has_full_moments(const struct problem *problem)
+{
+    return mf_emit_has_kind(problem, RED_MOMENTS) && problem->reduced_total % TILE == 0 &&
+           !problem->memory.window_count && !mf_gpu_two_phases(problem);
+}
+
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
  * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
  * values are summed (1 to 6 % on an H200). Fewer warps than there is room for leave more in the cache (solve_rows.c),
- * and of states of several numbers they are faster as they are (1 to 4 % on an H100). */
+ * and of states of several numbers they are faster as they are (1 to 4 % on an H100). Full tiles of moments are one
+ * text (IN_A_ROW), of which the compiler keeps as many loads in flight as there is room for. (Measured on an H200.) */
 static struct tiles_form own_form(const struct problem *problem, int64_t tiles, int vector, int shifted)
 {
     enum { FEW_TILES = 4 };
@@ -41,12 +49,15 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
              problem->memory.window_count)
         return form;
     else if (mf_emit_state_words(problem) > 2)
-        return narrow ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28} : form;
+        return narrow                                   ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28}
+               : item < 4 || !has_full_moments(problem) ? form
+               : item == 4                              ? (struct tiles_form){vector, 16, 128, 512, 24}
+                                                        : (struct tiles_form){vector, 8, 128, 512, 0};
     else if (item == 8)
         return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
-        return (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128, 512,
-                                   narrow && many && !half ? 16 : 0};
+        return narrow && many && !half ? (struct tiles_form){4, 16, 256, GPU_ROOM, 24}
+                                       : (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128, 512, 0};
     return form;
 }
 
@@ -91,9 +102,14 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     if (number && item > 1 && vector > 1 && !shifted && problem->memory.reduced == 1 &&
         mf_gpu_only_operand(problem) >= 0 && problem->kept_total && !(item == 2 && sums_values(&problem->program)) &&
         problem->reduced_total >= MUCH / item / problem->kept_total)
-        return item == 2   ? (struct tiles_form){vector, 16, 128, 128, 0}
+        return item == 2 ? lanes ? (struct tiles_form){4, 8, 128, 512, 0} : (struct tiles_form){vector, 16, 128, 128, 0}
                : item == 4 ? (struct tiles_form){vector, 32, 256, 256, 0}
                            : (struct tiles_form){2, 32, 256, 256, 0};
+    if (lanes && item > 1 && vector > 1 && problem->memory.reduced == 1 && mf_gpu_only_operand(problem) >= 0 &&
+        has_full_moments(problem))
+        return item == 2   ? (struct tiles_form){vector, 4, 128, 0, 0}
+               : item == 4 ? (struct tiles_form){vector, 16, 256, GPU_ROOM, 0}
+                           : (struct tiles_form){vector, 8, 256, 512, 0};
     if (item > 4)
         form.threads = 256;
     else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes) || (item == 2 && shifted)))
@@ -155,6 +171,20 @@ static int64_t tiles_of_block(int64_t tiles, int64_t parts, int teams, int exact
     return share > TILE / 2 ? TILE : mf_power_above(share);
 }
 
+/* What kernels of moments know of full tiles, kernels/tiles.cl. in_a_row: whether these tiles' batches are one text,
+ * which takes less time than a loop, but longer to compile, and so do others' 16-bit elements where there are many. */
+static void define_moments(const struct problem *problem, const struct tiles_form *form, int64_t lanes, int exact,
+                           struct gpu_text *macros)
+{
+    const int full = has_full_moments(problem), in_a_row = full || (lanes && mf_gpu_widest_item(problem) == 2);
+    const int plain = form->vector > 1 && problem->memory.reduced == 1 && mf_gpu_only_operand(problem) >= 0 &&
+                      !problem->memory.window_count;
+    mf_text_add(macros,
+                "#define MERGE_WEIGHTS 1\n#define WHOLE_TILES %d\n#define FEW_EXACT %d\n#define IN_A_ROW %d\n"
+                "#define PAIRED_FOLDS (%d && HAS_PAIRS)\n",
+                full, full && exact, plain && in_a_row, full && plain && mf_emit_has_pairs(problem));
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { FEW_BYTES = 8 << 10, MOST_FEW = 8, MOST_BLOCKS = 32 /* of a multiprocessor */ };
@@ -213,6 +243,8 @@ static mf_status make(struct mf_plan *plan)
         choice.threads = mf_clamp(few * beside * team, GPU_WARP, 256);
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
+    if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_two_phases(problem) && !along)
+        define_moments(problem, &form, lanes, few == tiles, &choice.macros);
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,

@@ -6,6 +6,20 @@
 #ifndef TURNS
 #define TURNS 1
 #endif
+/* Whether all that are folded are whole batches, or whole tiles. IN_A_ROW: batches of a whole tile are no loop, so that
+ * a step's number, and with it the weights of moments, are constants, and a batch's loads overlap the one before. */
+#ifndef WHOLE_BATCHES
+#define WHOLE_BATCHES 0
+#endif
+#ifndef WHOLE_TILES
+#define WHOLE_TILES 0
+#endif
+#if IN_A_ROW
+#define UNROLL_BATCHES UNROLL
+#else
+#define UNROLL_BATCHES NO_UNROLL
+#endif
+
 enum {
     OWN = TURNS > 1 ? VECTOR : TEAM_VECTOR > 1 ? TEAM_VECTOR : 4,
     TEAM = LANES / TURNS / OWN,
@@ -20,18 +34,22 @@ static inline int lane_of(int t, int j)
     return TEAM_VECTOR > 1 ? t * OWN + j : t + j * TEAM;
 }
 
-/* mine and other, the one of the thread whose number has not this bit first. */
-static inline struct state combine_across(struct state mine, struct state other, int distance)
+/* mine and other, the one of the thread whose number has not this bit first. even: a constant, whether both are of as
+ * many elements: then few fields have to change places. */
+static inline struct state combine_across(struct state mine, struct state other, int distance, int even)
 {
+    const int swap = (THREAD & distance) != 0;
     if (COMMUTES)
         return combine(mine, other);
-    return combine(choose(THREAD & distance, other, mine), choose(THREAD & distance, mine, other));
+    if (even)
+        return combine(choose_ordered(swap, other, mine), choose_ordered(swap, mine, other));
+    return combine(choose(swap, other, mine), choose(swap, mine, other));
 }
 
 /* even: a constant, whether all states are of as many elements, a number that the compiler then may know. */
 static inline struct state exchanged_combine(EXCHANGE_TYPE exchange_, struct state s, int distance, int even)
 {
-    return combine_across(s, exchange_state(exchange_, s, distance, even), distance);
+    return combine_across(s, exchange_state(exchange_, s, distance, even), distance, even);
 }
 
 /* Two states become one: the thread keeps the second if it has the bit, and gets the other's. */
@@ -39,7 +57,7 @@ static inline struct state halved(EXCHANGE_TYPE exchange_, struct state a, struc
 {
     const int upper = (THREAD & distance) != 0;
     struct state keep = choose(upper, b, a), give = choose(upper, a, b);
-    return combine_across(keep, exchange_state(exchange_, give, distance, even), distance);
+    return combine_across(keep, exchange_state(exchange_, give, distance, even), distance, even);
 }
 
 /* The halving tree over a team's lanes; every thread gets the result. */
@@ -177,6 +195,18 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
 #define BATCH_LOADED() LOADED()
 #endif
 
+#if PAIRED_FOLDS
+/* Elements i and i + 1 of a vector as they lie in memory. */
+static inline uint32_t pair_at(struct raws v, int i)
+{
+    uint32_t pair = 0;
+#define X(s) pair = (uint32_t)v.x##s[i + 1] << 16 | v.x##s[i];
+    FOR_MAP_INPUTS(X)
+#undef X
+    return pair;
+}
+#endif
+
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
  * read the last ones before, which are not used: conditions would keep loads apart. second: the second phase. */
 static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n,
@@ -216,6 +246,12 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
     UNROLL
     for (int u = 0; u < BATCH; u++) {
         const struct weights w = weights_of(k + u);
+#if PAIRED_FOLDS
+        UNROLL
+        for (int j = 0; j < OWN; j += 2)
+            if (u < steps)
+                chain_pair(s + j, pair_at(r[u][0], j));
+#endif
 #if SHIFTED && !TWO_PHASES /* only the first and the last step have gaps */
         if (u < steps && k + u > 0 && (k + u + 1) * LANES - shift <= n) {
             UNROLL
@@ -273,11 +309,6 @@ static inline void keep_elements(kept_type kept_, struct tensors T, shape_ptr S,
 }
 #endif
 
-/* Whether all that are folded are whole batches. */
-#ifndef WHOLE_BATCHES
-#define WHOLE_BATCHES 0
-#endif
-
 /* A phase of elements first ... first+n-1. */
 static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
                            int vectors, int second, int shift, struct lane s[OWN])
@@ -285,9 +316,9 @@ static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struc
     if (TEAM_VECTOR > 1 && !KEEP && !LIKELY(vectors)) { /* rare, so it is short */
         NO_UNROLL
         for (int k = 0; k * LANES < n; k++)
-            batch(kept_, T, S, start, first, k, n, 0, 1, 0, second, 0, s);
-    } else if (!SHIFTED && (WHOLE_BATCHES || n == TILE)) {
-        NO_UNROLL
+            batch(kept_, T, S, start, first, k, n, WHOLE_TILES, 1, 0, second, 0, s);
+    } else if (!SHIFTED && (WHOLE_BATCHES || WHOLE_TILES || n == TILE)) {
+        UNROLL_BATCHES
         for (int k = 0; k < (WHOLE_BATCHES ? n : TILE) / LANES; k += BATCH)
             batch(kept_, T, S, start, first, k, n, 1, BATCH, 1, second, 0, s);
     } else {
@@ -307,6 +338,11 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
     UNROLL
     for (int j = 0; j < OWN; j++)
         l[j] = empty_lane();
+#if PAIRED_FOLDS
+    UNROLL
+    for (int j = 0; j < OWN; j += 2)
+        start_pair(l + j);
+#endif
 #if SHIFTED
     const struct place p = element_place(S, start, first);
     shift = shift_of(T, p);
@@ -321,12 +357,19 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
         if (TWO_PHASES)
             batches(kept_, T, S, start, first, n, vectors, 1, shift, l);
     }
+#if PAIRED_FOLDS
+    UNROLL
+    for (int j = 0; j < OWN; j += 2)
+        end_pair(l + j);
+#endif
     UNROLL
     for (int j = 0; j < OWN; j++) {
         const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
         /* of whole batches all lanes have as many, a number that the compiler sees is small */
         s[j] = lane_state(S, l[j], first + lane,
-                          WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1) : n == TILE ? TILE / LANES : lane_count(n, lane));
+                          WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1)
+                          : WHOLE_TILES || n == TILE ? TILE / LANES
+                                                     : lane_count(n, lane));
     }
 }
 
@@ -348,7 +391,7 @@ static inline struct state warp_tree(EXCHANGE_TYPE exchange_, struct state s[ON_
     for (int distance = (most < WARP ? most : WARP) / 2; distance; distance /= 2) {
         struct state other = exchange_state(exchange_, s[0], distance, 0);
         if (distance < count)
-            s[0] = combine_across(s[0], other, distance);
+            s[0] = combine_across(s[0], other, distance, 0);
     }
     return s[0];
 }
@@ -414,9 +457,27 @@ enum {
     READ_AT_ONCE = FOLDED_WORDS > 16 ? 2 : FOLDED_WORDS > 8 || STATE_WORDS > 3 ? 4 : FOLDED_WORDS > 2 ? 8 : 16
 };
 
+/* Whether chains of states that have as many elements each, a power of two, are merged without dividing. */
+#if MOMENTS && MERGE_WEIGHTS && !WINDOWS && !ALONG
+#define KNOWN_WEIGHTS 1
+#else
+#define KNOWN_WEIGHTS 0
+#endif
+
+/* A chain's state of `before` states and the next one; n: elements of each, or 0 if that is not known. */
+static inline struct state chained(struct state s, struct state next, int before, int64_t n)
+{
+#if KNOWN_WEIGHTS
+    if (n)
+        return before ? combine_weighted(s, next, chain_weights(before, n)) : next;
+#endif
+    return combine(s, next);
+}
+
 /* The fold of count <= TILE states that lie one after the other, by a block: its first thread gets the result. shared:
- * FOLD_THREADS states. */
-static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBAL const struct state *from, int count)
+ * FOLD_THREADS states. n: as chained. */
+static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBAL const struct state *from, int count,
+                                      int64_t n)
 {
     struct state s[ON_THREAD];
     UNROLL
@@ -438,8 +499,8 @@ static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBA
         for (int u = 0; u < READ_AT_ONCE; u++)
             UNROLL
             for (int j = 0; j < ON_THREAD; j++)
-                if ((k + u) * LANES + j * FOLD_THREADS < count)
-                    s[j] = combine(s[j], next[u][j]);
+                if ((k + u) * LANES + j * FOLD_THREADS + (KNOWN_WEIGHTS ? THREAD : 0) < count)
+                    s[j] = chained(s[j], next[u][j], k + u, n);
     }
     UNROLL
     for (int reach = ON_THREAD / 2; reach; reach /= 2)

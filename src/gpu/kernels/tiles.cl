@@ -2,7 +2,9 @@
  * p[2] tiles to each; whoever finishes last folds the tiles' states.
  *
  * FEW: at least how many tiles an output has, where that is LANES or less and they belong to one block: their states stay
- * in shared memory. Else 0.
+ * in shared memory. Else 0. FEW_EXACT: it has as many.
+ *
+ * Moments of full tiles (WHOLE_TILES) are merged by weights that are known: those of a chain's steps (chain_weights).
  *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
@@ -23,7 +25,7 @@ static inline struct state rare_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
             for (int n = OWN / 2; n > j; n /= 2)
                 second = choose(halves && own == n, s[j + n], second);
             s[j] = combine_across(choose(upper, second, mine),
-                                  exchange_state(exchange_, choose(upper, mine, second), distance, 0), distance);
+                                  exchange_state(exchange_, choose(upper, mine, second), distance, 0), distance, 0);
         }
         distance = distance > 1 ? distance / 2 : TEAM / 2;
     }
@@ -35,7 +37,7 @@ static inline struct state rare_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole)
 {
 #if MOMENTS && !WINDOWS
-    if (whole) {
+    if (whole || WHOLE_TILES) {
         UNROLL
         for (int j = 0; j < OWN; j++)
             s[j].n = TILE / LANES;
@@ -67,22 +69,35 @@ static inline struct state warp_tile(EXCHANGE_TYPE exchange_, weights_type weigh
     (team_lanes(kept_, T, S, start, first, n, b.vectors != 0, s), tile_tree(exchange_, s, whole))
 #endif
 
-#if OUTPUTS_BESIDE > 1
+#ifndef FEW_EXACT
+#define FEW_EXACT 0
+#endif
+
+/* Of moments few states are joined by one thread: a warp's exchanges would be all warps'. */
+#define FEW_BY_ONE (FEW && (OUTPUTS_BESIDE > 1 || (MOMENTS && !ALONG && FEW * STATE_WORDS <= 40)))
+#if FEW_BY_ONE
 /* The halving tree over an output's few tiles, in shared memory, by one thread. */
 static inline struct state few_tiles(SHARED_POINTER const struct state *states, int count)
 {
     struct state s[FEW];
     UNROLL
     for (int i = 0; i < FEW; i++)
-        s[i] = states[i < count ? i : 0];
+        s[i] = states[FEW_EXACT || i < count ? i : 0];
     UNROLL
     for (int reach = FEW / 2; reach; reach /= 2)
         UNROLL
         for (int i = 0; i < FEW / 2; i++)
-            if (i < reach && i + reach < count)
+            if (i < reach && (FEW_EXACT || i + reach < count))
+#if FEW_EXACT
+                s[i] = combine_weighted(s[i], s[i + reach], chain_weights(1, FEW / 2 / reach * TILE));
+#else
                 s[i] = combine(s[i], s[i + reach]);
+#endif
     return s[0];
 }
+#endif
+
+#if OUTPUTS_BESIDE > 1
 
 /* OUTPUTS_BESIDE neighbouring outputs a block: what neighbouring teams read at a time lies beside each other. */
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
@@ -110,6 +125,31 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         finish_output(T, S, BLOCK * OUTPUTS_BESIDE + THREAD, few_tiles(shared + THREAD * FEW, tiles), S->reduced_total);
 }
 #elif BY_LANE
+#if KNOWN_WEIGHTS
+/* warp_tree of LANES states of n elements each, a power of two. */
+static inline struct state even_tree(EXCHANGE_TYPE exchange_, struct state s[ON_WARP], int64_t n)
+{
+    UNROLL
+    for (int reach = ON_WARP / 2; reach; reach /= 2, n *= 2)
+        UNROLL
+        for (int j = 0; j < ON_WARP / 2; j++)
+            if (j < reach)
+                s[j] = combine_weighted(s[j], s[j + reach], chain_weights(1, n));
+    NO_UNROLL
+    for (int distance = WARP / 2; distance; distance /= 2, n *= 2) {
+        const int swap = (THREAD & distance) != 0;
+        const struct state other = exchange_state(exchange_, s[0], distance, 1);
+        s[0] = combine_weighted(choose_ordered(swap, other, s[0]), choose_ordered(swap, s[0], other),
+                                chain_weights(1, n));
+    }
+    return s[0];
+}
+#define LANES_TREE(s, count, even) \
+    ((even) ? even_tree(exchange_, s, (int64_t)(TILE / LANES) * TILE) : warp_tree(exchange_, s, count, LANES))
+#else
+#define LANES_TREE(s, count, even) warp_tree(exchange_, s, count, LANES)
+#endif
+
 /* The fold of an output's lanes, LANES for each group of TILE tiles: of a group by a warp, of the groups' results by one.
  * The first thread gets the result. shared: a state for each group. */
 static inline struct state lanes_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared,
@@ -127,7 +167,7 @@ static inline struct state lanes_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER st
             if (t + j * WARP < count)
                 s[j] = load_state(lanes + group * LANES + t + j * WARP);
         }
-        const struct state a = warp_tree(exchange_, s, count, LANES);
+        const struct state a = LANES_TREE(s, count, WHOLE_TILES && tiles % TILE == 0);
         if (t == 0 && group < groups)
             shared[group] = a;
     }
@@ -176,7 +216,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (THREAD == 0) {
         struct state a = shared[0];
         for (int k = 1; k < mine; k++)
-            a = combine(a, shared[k]);
+            a = chained(a, shared[k], k, WHOLE_TILES || first + k * LANES < tiles - 1 ? TILE : 0);
         states[part] = a;
     }
     GLOBAL uint32_t *counters = (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]);
@@ -196,7 +236,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t parts = FEW && TWO_PHASES ? 1 : S->p[1], o = block_over(parts), tiles = S->p[0];
+    const int64_t parts = FEW && (MOMENTS || TWO_PHASES) ? 1 : S->p[1], o = block_over(parts), tiles = S->p[0];
     const int64_t first = block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
@@ -220,7 +260,11 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #endif
         }
     }
-#if FEW
+#if FEW_BY_ONE
+    BARRIER();
+    if (THREAD == 0)
+        finish_output(T, S, o, few_tiles(shared, (int)tiles), S->reduced_total);
+#elif FEW
     struct state s[ON_WARP];
     BARRIER();
     UNROLL
@@ -252,7 +296,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (;;) {
         for (; group < last; group++) {
             const int64_t left = count - group * TILE;
-            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE);
+            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE,
+                                        WHOLE_TILES && count == tiles ? TILE : 0);
             if (THREAD == 0)
                 states[count + group] = a;
         }
