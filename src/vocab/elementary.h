@@ -113,8 +113,8 @@ static inline float mf_exp_f32(float x)
 #define MF_LEAST_f32 (-87.0f)
 #define MF_LOG2E_f32 1.44269502f
 #define MF_MAGIC_f32 12582912.0f
-#define MF_EXP2_f32                                                                                     \
-    {                                                                                                   \
+#define MF_EXP2_f32                                                                     \
+    {                                                                                   \
         1.32640719e-3f, 9.67132673e-3f, 0.0555072173f, 0.240222469f, 0.693147004f, 1.0f \
     }
 
