@@ -148,6 +148,8 @@ static const struct solver *choose_freely(const struct mf_plan *plan, const stru
     if (!(flags & (MF_ORDER_AS_WRITTEN | MF_ORDER_CONTRACT)) && mf_log_products_pay(plan) &&
         certified->applicable(plan))
         return certified;
+    if (plan->device->api && mf_gpu_straddle_pays(plan))
+        return &mf_gpu_straddle;
     if (plan->device->api && mf_gpu_interleaved_pays(plan))
         return &mf_gpu_interleaved;
     return find_solver(plan, NULL, table);

@@ -149,7 +149,7 @@ static void test_plans(void)
     CHECK(works());
     FAILS(mf_plan_create(device, "ij->i", "sum(a)", &input, &output, &options, &plan), MF_ERROR_ARGUMENT,
           "there is no solver \"outer\"; there are map ordered contract-near contract contract-arg "
-          "contract-several bytes wide straddle slanted columns interleaved abreast staged runs rows small tiles "
+          "contract-several bytes wide slanted columns straddle interleaved abreast staged runs rows small tiles "
           "slide slide-shared multi");
     options.solver = "map";
     FAILS(mf_plan_create(device, "ij->i", "sum(a)", &input, &output, &options, &plan), MF_ERROR_UNSUPPORTED,

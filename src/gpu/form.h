@@ -76,7 +76,8 @@ extern const struct solver mf_gpu_map, mf_gpu_interleaved, mf_gpu_columns, mf_gp
 /* Whether these solvers are worth while, where any order of adding will do: on CUDA. */
 int mf_gpu_product_pays(const struct mf_plan *plan);
 int mf_gpu_tensor_sum_pays(const struct mf_plan *plan);
-/* Whether solver "interleaved" is faster than "columns". */
+/* Whether solver "straddle" is faster than "slanted", and "interleaved" than "columns". */
+int mf_gpu_straddle_pays(const struct mf_plan *plan);
 int mf_gpu_interleaved_pays(const struct mf_plan *plan);
 /* Whether solver "window" is faster than "product". */
 int mf_gpu_window_pays(const struct mf_plan *plan);

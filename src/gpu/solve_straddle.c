@@ -9,8 +9,7 @@ enum {
     BLOCK_THREADS = 128,
     SHORTEST_ROW = 64, /* columns */
     LEAST_ROWS = 16,
-    MOST_ROWS = 1 << 23, /* their sum is below 2^31 */
-    LEAST_THREADS = 400  /* of a multiprocessor: of fewer too little is loaded at once */
+    MOST_ROWS = 1 << 23 /* their sum is below 2^31 */
 };
 
 static int64_t threads_of(const struct problem *problem)
@@ -30,8 +29,15 @@ static int applicable(const struct mf_plan *plan)
     return (stride < 0 ? -stride : stride) >= VECTOR + 4 &&
            mf_gpu_vector_along(problem, nest->kept - 1, VECTOR) < VECTOR &&
            nest->size[nest->kept - 1] >= SHORTEST_ROW && problem->reduced_total >= LEAST_ROWS &&
-           problem->reduced_total < MOST_ROWS && problem->kept_total < 1 << 30 &&
-           threads_of(problem) >= (int64_t)LEAST_THREADS * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
+           problem->reduced_total < MOST_ROWS && problem->kept_total < 1 << 30;
+}
+
+/* Of fewer threads too little is loaded at once. (Measured on an H200.) */
+int mf_gpu_straddle_pays(const struct mf_plan *plan)
+{
+    enum { LEAST_THREADS = 400 /* of a multiprocessor */ };
+    return applicable(plan) &&
+           threads_of(&plan->problem) >= (int64_t)LEAST_THREADS * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
 }
 
 static mf_status make(struct mf_plan *plan)
