@@ -90,8 +90,8 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
 /* Blocks that share an output come in few waves, of which the last should not be long: they are small, smallest where
  * elements' places take divisions. (Measured on an H200.) Where there is much to read and states are one number, few
  * warps read all of a tile before they compute, or half of 16-bit floats (1 to 4 % on an H100); of these a quarter by
- * twice as many warps where a block has a lane, which leaves less to do behind the last load (2 to 3 % on an H200, behind
- * a cache that was read, and no less else). lanes: lanes_as_blocks. */
+ * twice as many warps where a block has a lane, which leaves less to do behind the last load (2 to 3 % on an H200,
+ * behind a cache that was read, and no less else). lanes: lanes_as_blocks. */
 static struct tiles_form shared_form(const struct problem *problem, int64_t lanes, int vector, int shifted)
 {
     enum { MUCH = 1 << 26 /* bytes */ };
