@@ -30,6 +30,20 @@ static int has_full_moments(const struct problem *problem)
            !problem->memory.window_count && !mf_gpu_two_phases(problem);
 }
 
+/* Whether a tile's steps may all stand in a kernel's text: moments, and little beside them, of elements as they are, of
+ * one operand, one run to an output. */
+static int has_short_steps(const struct problem *problem)
+{
+    enum { MOST_WORDS = 4 };
+    const struct program *program = &problem->program;
+    const int item = mf_gpu_widest_item(problem);
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->map.node[program->reducer[r].arg[0]].op != OP_OPERAND)
+            return 0;
+    return item > 1 && mf_emit_lane_words(problem) <= (item == 8 ? 2 * MOST_WORDS : MOST_WORDS) &&
+           problem->memory.reduced == 1 && mf_gpu_only_operand(problem) >= 0 && !problem->memory.window_count;
+}
+
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
  * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
  * values are summed (1 to 6 % on an H200). Fewer warps than there is room for leave more in the cache (solve_rows.c),
@@ -49,15 +63,15 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
              problem->memory.window_count)
         return form;
     else if (mf_emit_state_words(problem) > 2)
-        return narrow                                   ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28}
-               : item < 4 || !has_full_moments(problem) ? form
-               : item == 4                              ? (struct tiles_form){vector, 16, 128, 512, 24}
-                                                        : (struct tiles_form){vector, 8, 128, 512, 0};
+        return narrow ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28}
+               : item < 4 || !has_full_moments(problem) || !has_short_steps(problem) ? form
+               : item == 4 ? (struct tiles_form){vector, 16, 128, 512, 24}
+                           : (struct tiles_form){vector, 8, 128, 512, 0};
     else if (item == 8)
         return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
-        return narrow && many && !half ? (struct tiles_form){4, 16, 256, GPU_ROOM, 24}
-                                       : (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128, 512, 0};
+        return (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128, 512,
+                                   narrow && many && !half ? 16 : 0};
     return form;
 }
 
@@ -89,8 +103,9 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
 
 /* Blocks that share an output come in few waves, of which the last should not be long: they are small, smallest where
  * elements' places take divisions. (Measured on an H200.) Where there is much to read and states are one number, few
- * warps read all of a tile before they compute, or half of 16-bit floats (1 to 4 % on an H100). lanes:
- * lanes_as_blocks. */
+ * warps read all of a tile before they compute, or half of 16-bit floats (1 to 4 % on an H100); of these a quarter by
+ * twice as many warps where a block has a lane, which leaves less to do behind the last load (2 to 3 % on an H200,
+ * behind a cache that was read, and no less else). lanes: lanes_as_blocks. */
 static struct tiles_form shared_form(const struct problem *problem, int64_t lanes, int vector, int shifted)
 {
     enum { MUCH = 1 << 26 /* bytes */ };
@@ -105,8 +120,7 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
         return item == 2 ? lanes ? (struct tiles_form){4, 8, 128, 512, 0} : (struct tiles_form){vector, 16, 128, 128, 0}
                : item == 4 ? (struct tiles_form){vector, 32, 256, 256, 0}
                            : (struct tiles_form){2, 32, 256, 256, 0};
-    if (lanes && item > 1 && vector > 1 && problem->memory.reduced == 1 && mf_gpu_only_operand(problem) >= 0 &&
-        has_full_moments(problem))
+    if (lanes && vector > 1 && has_full_moments(problem) && has_short_steps(problem))
         return item == 2   ? (struct tiles_form){vector, 4, 128, 0, 0}
                : item == 4 ? (struct tiles_form){vector, 16, 256, GPU_ROOM, 0}
                            : (struct tiles_form){vector, 8, 256, 512, 0};
@@ -177,8 +191,7 @@ static void define_moments(const struct problem *problem, const struct tiles_for
                            struct gpu_text *macros)
 {
     const int full = has_full_moments(problem), in_a_row = full || (lanes && mf_gpu_widest_item(problem) == 2);
-    const int plain = form->vector > 1 && problem->memory.reduced == 1 && mf_gpu_only_operand(problem) >= 0 &&
-                      !problem->memory.window_count;
+    const int plain = form->vector > 1 && has_short_steps(problem);
     mf_text_add(macros,
                 "#define MERGE_WEIGHTS 1\n#define WHOLE_TILES %d\n#define FEW_EXACT %d\n#define IN_A_ROW %d\n"
                 "#define PAIRED_FOLDS (%d && HAS_PAIRS)\n",
