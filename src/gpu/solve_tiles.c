@@ -63,10 +63,12 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
              problem->memory.window_count)
         return form;
     else if (mf_emit_state_words(problem) > 2)
-        return narrow ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28}
-               : item < 4 || !has_full_moments(problem) || !has_short_steps(problem) ? form
+        return !has_full_moments(problem) || !has_short_steps(problem)
+                   ? narrow ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28} : form
+               : narrow    ? (struct tiles_form){4, 32, 128, 512, 0}
                : item == 4 ? (struct tiles_form){vector, 16, 128, 512, 24}
-                           : (struct tiles_form){vector, 8, 128, 512, 0};
+               : item == 8 ? (struct tiles_form){vector, 8, 128, 512, 0}
+                           : form;
     else if (item == 8)
         return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
@@ -149,8 +151,8 @@ static struct tiles_form turns_form(const struct problem *problem, int vector)
  * would keep few in flight. parts: of an output. (Measured on an H200.) */
 static int wants_loads_together(const struct problem *problem, int64_t parts)
 {
-    return mf_gpu_widest_item(problem) >= (parts == 1 ? 4 : 8) && mf_emit_state_words(problem) > 3 &&
-           !mf_gpu_two_phases(problem);
+    const int least = parts > 1 ? 8 : has_full_moments(problem) && has_short_steps(problem) ? 2 : 4;
+    return mf_gpu_widest_item(problem) >= least && mf_emit_state_words(problem) > 3 && !mf_gpu_two_phases(problem);
 }
 
 /* Elements that are needed twice, of rows that begin anywhere: a warp takes a tile element by element, its accesses
