@@ -451,11 +451,11 @@ static mf_status make(struct mf_plan *plan)
                 "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
                 "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define STORES_VECTORS %d\n"
-                "#define JOIN_STATES %d\n#define GROUPED %d\n",
+                "#define JOIN_STATES %d\n#define GROUPED %d\n#define ALONE %d\n",
                 form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
                 form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
                 form.together, whole, one_part, form.vector > form.lane_threads, choice.threads * form.vector,
-                mf_gpu_joins_groups(problem, block_columns, tiles, share));
+                mf_gpu_joins_groups(problem, block_columns, tiles, share), tiles > 1 && parts == 1);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

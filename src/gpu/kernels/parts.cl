@@ -1,7 +1,11 @@
 /* Columns whose tiles several blocks share: their states lie in the workspace, tile by tile, and the block that arrives
  * last joins them. FEW: at least how many tiles a column has, where one thread joins them; else 1. GROUPED: parts are tiles,
  * and so many, TILE at most, that the last of every GROUPS-th's blocks joins those first, while other blocks do the same
- * for theirs. JOIN_STATES: states that shared memory has room for. Blocks side by side have COUNTERS. */
+ * for theirs. JOIN_STATES: states that shared memory has room for. Blocks side by side have COUNTERS. ALONE: no others
+ * have tiles of a block's columns. */
+#ifndef ALONE
+#define ALONE 0
+#endif
 enum { GROUPS = 16, COUNTERS = GROUPS + 1 };
 
 #if FEW > 1
@@ -146,6 +150,7 @@ static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape
     GLOBAL uint32_t *counters = (GLOBAL uint32_t *)(states + S->kept_total * S->p[3]) + counter * COUNTERS;
     const int n = (int)S->p[0];
     (void)shared;
+    (void)counters;
 #if GROUPED
     const int group = (int)part % GROUPS;
     if (!last_to_arrive(counters + 1 + group, (n - group + GROUPS - 1) / GROUPS, flag))
@@ -154,10 +159,12 @@ static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape
     if (last_to_arrive(counters, GROUPS, flag))
         join_lanes(T, S, states, columns, count, 0, 1, GROUPS, GROUPS, shared);
 #else
-    if (S->p[1] == 1) /* nobody else's tiles */
-        BARRIER();
-    else if (!last_to_arrive(counters, S->p[1], flag))
+#if ALONE
+    BARRIER();
+#else
+    if (!last_to_arrive(counters, S->p[1], flag))
         return;
+#endif
 #if FEW > 1
     for (int c = THREAD; c < count; c += THREADS)
         finish_output(T, S, columns + c, few_tiles(states + columns + c, S->kept_total, n), S->reduced_total);
