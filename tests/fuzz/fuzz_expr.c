@@ -26,7 +26,7 @@ static void check_pool(const struct pool *pool, const struct program *program, i
     require(pool->count >= 0 && pool->count <= MAX_NODES);
     for (int n = 0; n < pool->count; n++) {
         const struct node *node = &pool->node[n];
-        require(node->cls < CLS_I32 && node->dtype < DT_COUNT && node->op < OP_END);
+        require(node->cls < CLS_COUNT && node->dtype < DT_COUNT && node->op < OP_END);
         for (int a = 0; a < 3; a++)
             require(node->arg[a] >= -1 && node->arg[a] < n);
         for (int a = 0; a < 3 && node->op >= OP_FIRST_MAP; a++) /* a map's operands are of its class */
