@@ -22,7 +22,7 @@ static void check_stage(const struct recipe *recipe, const struct stage *stage, 
     require(stage->count >= 1 && stage->count <= MAX_REDUCER_ARGS && stage->pool.count <= MAX_NODES);
     for (int n = 0; n < stage->pool.count; n++) {
         const struct node *node = &stage->pool.node[n];
-        require(node->cls < CLS_I32 && node->dtype < DT_COUNT && node->op < OP_END);
+        require(node->cls < CLS_COUNT && node->dtype < DT_COUNT && node->op < OP_END);
         require(node->op != OP_OPERAND && node->op != OP_COUNT);
         for (int a = 0; a < 3; a++)
             require(node->arg[a] >= -1 && node->arg[a] < n);
