@@ -91,10 +91,12 @@ const char *mf_emit_fold_identity(enum fold fold, enum cls cls)
     return fold == FOLD_PROD ? "1" : fold == FOLD_AND ? "~(uint64_t)0" : "0";
 }
 
-/* The fields of reducer r, as many as there are: type and name. */
+/* The fields of reducer r, as many as there are. in_order: whether two states of as many elements, merged the other way
+ * round, differ by it. */
 struct field {
     const char *type;
     char name[16];
+    int in_order;
 };
 
 /* A user's state has up to 8; a state has these of all reducers, a count, and whether there was any element. */
@@ -109,10 +111,12 @@ static int fields_of(const struct problem *problem, int r, struct field *field)
     int n = 0;
     for (; reducer->kind == RED_USER && n < reducer->user->recipe->part_count; n++) {
         field[n].type = type;
+        field[n].in_order = 1;
         snprintf(field[n].name, sizeof field[n].name, "r%d.p%d", r & 31, n & 7);
     }
     for (; reducer->kind != RED_USER && n < 2 && suffix[reducer->kind][n]; n++) {
         field[n].type = n && reducer->kind == RED_ARG ? "index_t" : type;
+        field[n].in_order = !n && reducer->kind == RED_MOMENTS;
         snprintf(field[n].name, sizeof field[n].name, "r%d%s", r, suffix[reducer->kind][n]);
     }
     return n;
@@ -126,10 +130,12 @@ static int all_fields(const struct problem *problem, struct field *field)
         n += fields_of(problem, r, field + n);
     if (mf_emit_has_count(problem) || !n) {
         field[n].type = "int64_t";
+        field[n].in_order = 0;
         snprintf(field[n++].name, sizeof field->name, "n");
     }
     if (mf_emit_has_kind(problem, RED_USER)) {
         field[n].type = "int";
+        field[n].in_order = 0;
         snprintf(field[n++].name, sizeof field->name, "some");
     }
     return n;
@@ -560,12 +566,11 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
                    "\n{\n    struct state c;\n");
     for (int i = 0; i < n; i++)
         mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
-    /* what two states of as many elements are merged by in order: users' states, and means */
     mf_text_append(to,
                    "    return c;\n}\n\nstatic inline struct state choose_ordered(int first, struct state a, struct "
                    "state b)\n{\n    struct state c = b;\n");
     for (int i = 0; i < n; i++)
-        if (strchr(field[i].name, '.') || strstr(field[i].name, "_mean"))
+        if (field[i].in_order)
             mf_text_add(to, "    c.%s = first ? a.%s : b.%s;\n", field[i].name, field[i].name, field[i].name);
     mf_text_append(to, "    return c;\n}\n\nstatic inline struct state load_state(GLOBAL const struct state *s)\n{\n"
                        "    struct state c;\n");

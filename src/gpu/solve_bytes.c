@@ -67,7 +67,7 @@ static mf_status make(struct mf_plan *plan)
         .blocks = blocks,
         .own = {blocks, circle, groups, bytes % VECTOR_BYTES ? whole % (circle * groups * blocks) : -1, each},
         .workspace_bytes = (blocks * problem->kept_total + 1) * (int64_t)sizeof(uint32_t)};
-    mf_text_append(&choice.macros, "#define BATCH 4\n");
+    mf_text_add(&choice.macros, "#define BATCH 4\n#define AT_A_TIME %d\n", AT_A_TIME);
     snprintf(choice.text, sizeof choice.text, "%lld circles of %lld threads", (long long)groups, (long long)circle);
     return mf_gpu_make(plan, &choice);
 }

@@ -82,11 +82,6 @@ static int make_across(struct problem *problem, int vector, int units)
 
 enum { OF_UNIT = 16 /* bytes */, MOST_TABLE = 128 /* units */ };
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
 /* How operand i is read then: MODE of kernels/map.cl. */
 static int mode_over_rows(const struct problem *problem, int i, int64_t table)
 {
@@ -125,7 +120,8 @@ struct effort {
 
 static struct effort add_modes(const struct problem *problem, struct gpu_choice *choice)
 {
-    const int64_t n = problem->memory.size[problem->memory.kept - 1], table = n / gcd(n, choice->vector);
+    const int64_t n = problem->memory.size[problem->memory.kept - 1], power = n & -n, vector = choice->vector;
+    const int64_t table = n / (power < vector ? power : vector); /* units until a row begins where one does */
     struct effort effort = {0, 0};
     int slot = 0;
     for (int i = 0; i < problem->input_count; i++)

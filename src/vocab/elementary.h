@@ -107,8 +107,8 @@ static inline float mf_exp_f32(float x)
  * 2^f = 1 + ... + c0 f^5 for |f| <= 1/2 with a relative error of 2^-23.3. exp_below(0) == 1 exactly.
  *
  * It is what a logsumexp costs, so its products are fused with the sums behind them, and the polynomial's error is as
- * large as the roundings': 10 operations, not 18. fma is one
- * rounding wherever it runs; where the processor has no instruction for it (SSE2) it is a slow call.
+ * large as the roundings': 10 operations, not 18. fma is one rounding wherever it runs; where the processor has no
+ * instruction for it (SSE2) it is a slow call.
  * src/cpu/fold_lse.inc has the same in vectors, with these constants. exp_near is exp_below where -87 <= x is known. */
 #define MF_LEAST_f32 (-87.0f)
 #define MF_LOG2E_f32 1.44269502f

@@ -3,8 +3,9 @@
  * vectors later; a block has GROUPS such circles, whose sums meet in shared memory, by their places in the circle first.
  *
  * p[0]: blocks; p[1]: threads of a circle, p[2]: circles of a block; p[3]: the thread of all whose turn the last vector is,
- * which is not whole; p[4]: threads of a column in the last block. A column's sum in a block stays below 2^31. workspace: the blocks' sums, then a counter. */
-enum { WORDS_READ = 4, AT_A_TIME = 16 /* sums that a thread adds up in the end */ };
+ * which is not whole; p[4]: threads of a column in the last block. AT_A_TIME: sums that a thread adds up in the end. A
+ * column's sum in a block stays below 2^31. workspace: the blocks' sums, then a counter. */
+enum { WORDS_READ = 4 };
 
 /* The first n bytes of a vector. */
 static inline struct words some_bytes(GLOBAL const char *from, int n)

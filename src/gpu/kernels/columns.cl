@@ -169,7 +169,6 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
     else
         own_states(S, first, n, 0, l, s);
 }
-
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 

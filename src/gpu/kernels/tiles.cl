@@ -98,7 +98,6 @@ static inline struct state few_tiles(SHARED_POINTER const struct state *states, 
 #endif
 
 #if OUTPUTS_BESIDE > 1
-
 /* OUTPUTS_BESIDE neighbouring outputs a block: what neighbouring teams read at a time lies beside each other. */
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
