@@ -215,9 +215,7 @@ static int reduce_logsumexp(struct program *program, int arg)
     enum cls cls = mf_dtypes[type].cls;
     int m = state_node(program, RED_LSE, FOLD_SUM, arg, 0, cls, type);
     int s = state_node(program, RED_LSE, FOLD_SUM, arg, 1, cls, type);
-    /* s is at least 1 where m is finite; where it is not, s says nothing and m is the answer */
-    s = finish_map(program, OP_max, s, mf_node_integer(&program->finish, 1));
-    return finish_map(program, OP_add, finish_map(program, OP_log, s, 0), m);
+    return finish_map(program, OP_logsum, m, s);
 }
 
 /* The literal that is var's and std's second operand; -1 when it is not a whole number from 0 on. */

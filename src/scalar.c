@@ -313,22 +313,27 @@ static struct state merge_moments(enum cls cls, struct state a, struct state b)
     return a;
 }
 
-/* exp(x - m) for x <= m; of equal infinities anything, their sum is not looked at. */
-static union value exp_below(enum cls cls, union value x, union value m)
+/* exp(x) in units of the power of two of exp(m), x <= m. */
+static union value exp_term(enum cls cls, union value x, union value m)
 {
-    union value d = apply2(OP_sub, cls, x, m);
     if (cls == CLS_F32)
-        d.f32 = mf_exp_below_f32(d.f32);
-    else
-        d.f64 = mf_exp_below_f64(d.f64);
-    return d;
+        return (union value){.f32 = mf_exp_term_f32(x.f32, m.f32)};
+    return (union value){.f64 = mf_exp_term_f64(x.f64, m.f64)};
+}
+
+/* What a sum in units of x's power of two is multiplied by to be in units of m's. */
+static union value exp_step(enum cls cls, union value x, union value m)
+{
+    if (cls == CLS_F32)
+        return (union value){.f32 = mf_exp_step_f32(x.f32, m.f32)};
+    return (union value){.f64 = mf_exp_step_f64(x.f64, m.f64)};
 }
 
 static struct state merge_lse(enum cls cls, struct state a, struct state b)
 {
     union value m = apply2(OP_max, cls, a.v[0], b.v[0]);
-    union value sa = apply2(OP_mul, cls, a.v[1], exp_below(cls, a.v[0], m));
-    union value sb = apply2(OP_mul, cls, b.v[1], exp_below(cls, b.v[0], m));
+    union value sa = apply2(OP_mul, cls, a.v[1], exp_step(cls, a.v[0], m));
+    union value sb = apply2(OP_mul, cls, b.v[1], exp_step(cls, b.v[0], m));
     a.v[0] = m;
     a.v[1] = apply2(OP_add, cls, sa, sb);
     return a;
@@ -378,7 +383,7 @@ static struct state chain_lse(const struct reducer *reducer, const struct state 
         }
     for (int64_t e = 0; e < n; e += LANES)
         if (!x[e].empty)
-            lane.v[1] = apply2(OP_add, cls, lane.v[1], exp_below(cls, x[e].v[0], lane.v[0]));
+            lane.v[1] = apply2(OP_add, cls, lane.v[1], exp_term(cls, x[e].v[0], lane.v[0]));
     return lane;
 }
 

@@ -7,6 +7,7 @@
 
 #include "../src/cpu/kernels.h"
 #include "../src/vocab/convert.h"
+#include "../src/vocab/ops.h"
 
 /* ---- values of any type ---- */
 
@@ -225,12 +226,18 @@ static struct state merge_moments(enum cls cls, struct state a, struct state b)
     return s;
 }
 
-/* exp(x == m ? 0 : x - m) */
-static union value exp_below(enum cls cls, union value x, union value m)
+static union value exp_term(enum cls cls, union value x, union value m)
 {
     if (cls == CLS_F32)
-        return (union value){.f32 = mf_exp_below_f32(x.f32 - m.f32)};
-    return (union value){.f64 = mf_exp_below_f64(x.f64 - m.f64)};
+        return (union value){.f32 = mf_exp_term_f32(x.f32, m.f32)};
+    return (union value){.f64 = mf_exp_term_f64(x.f64, m.f64)};
+}
+
+static union value exp_step(enum cls cls, union value x, union value m)
+{
+    if (cls == CLS_F32)
+        return (union value){.f32 = mf_exp_step_f32(x.f32, m.f32)};
+    return (union value){.f64 = mf_exp_step_f64(x.f64, m.f64)};
 }
 
 static struct state merge_lse(enum cls cls, struct state a, struct state b)
@@ -239,8 +246,8 @@ static struct state merge_lse(enum cls cls, struct state a, struct state b)
         return a.n == 0 ? b : a;
     struct state s = {.n = a.n + b.n};
     s.a = combine(FOLD_MAX, cls, a.a, b.a);
-    s.b = combine(FOLD_SUM, cls, combine(FOLD_PROD, cls, a.b, exp_below(cls, a.a, s.a)),
-                  combine(FOLD_PROD, cls, b.b, exp_below(cls, b.a, s.a)));
+    s.b = combine(FOLD_SUM, cls, combine(FOLD_PROD, cls, a.b, exp_step(cls, a.a, s.a)),
+                  combine(FOLD_PROD, cls, b.b, exp_step(cls, b.a, s.a)));
     return s;
 }
 
@@ -250,9 +257,9 @@ static struct state chain_lse(enum cls cls, const union value *x, int64_t count,
     struct state s = {.a = x[0], .n = count};
     for (int64_t k = 1; k < count; k++)
         s.a = combine(FOLD_MAX, cls, s.a, x[k * stride]);
-    s.b = exp_below(cls, x[0], s.a);
+    s.b = exp_term(cls, x[0], s.a);
     for (int64_t k = 1; k < count; k++)
-        s.b = combine(FOLD_SUM, cls, s.b, exp_below(cls, x[k * stride], s.a));
+        s.b = combine(FOLD_SUM, cls, s.b, exp_term(cls, x[k * stride], s.a));
     return s;
 }
 

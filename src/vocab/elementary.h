@@ -111,6 +111,11 @@ static inline float mf_exp_f32(float x)
  * instruction for it (SSE2) it is a slow call.
  * src/cpu/fold_lse.inc has the same in vectors, with these constants. exp_near is exp_below where -87 <= x is known. */
 #define MF_LEAST_f32 (-87.0f)
+#define MF_REACH_f32 86.0f
+#define MF_LEAST_POWER_f32 (-125.0f)
+#define MF_NEAR_f32 2097152.0f
+#define MF_FAR_f32 1073741824.0f
+#define MF_COARSE_f32 6442450944.0f
 #define MF_LOG2E_f32 1.44269502f
 #define MF_MAGIC_f32 12582912.0f
 #define MF_EXP2_f32                                                                     \
@@ -118,13 +123,18 @@ static inline float mf_exp_f32(float x)
         1.32640719e-3f, 9.67132673e-3f, 0.0555072173f, 0.240222469f, 0.693147004f, 1.0f \
     }
 
-static inline float mf_exp_near_f32(float x)
+/* The polynomial: 2^f. */
+static inline float mf_exp2_f32(float f)
 {
     const float c[] = MF_EXP2_f32;
-    float t = fmaf(x, MF_LOG2E_f32, MF_MAGIC_f32);
-    float f = fmaf(x, MF_LOG2E_f32, MF_MAGIC_f32 - t);
     float p = fmaf(fmaf(c[0], f, c[1]), f, c[2]);
-    p = fmaf(fmaf(fmaf(p, f, c[3]), f, c[4]), f, c[5]);
+    return fmaf(fmaf(fmaf(p, f, c[3]), f, c[4]), f, c[5]);
+}
+
+static inline float mf_exp_near_f32(float x)
+{
+    float t = fmaf(x, MF_LOG2E_f32, MF_MAGIC_f32);
+    float p = mf_exp2_f32(fmaf(x, MF_LOG2E_f32, MF_MAGIC_f32 - t));
     return mf_bits_f32(mf_f32_bits(p) + (mf_f32_bits(t) << 23));
 }
 
@@ -214,6 +224,11 @@ static inline double mf_exp_f64(double x)
 
 /* As in float; |x| 0.2 * 2^-53 of the result, and 1 + ... + c0 f^11 with a relative error of 2^-56.6. */
 #define MF_LEAST_f64 (-708.0)
+#define MF_REACH_f64 707.0
+#define MF_LEAST_POWER_f64 (-1021.0)
+#define MF_NEAR_f64 1125899906842624.0
+#define MF_FAR_f64 4611686018427387904.0
+#define MF_COARSE_f64 27670116110564327424.0
 #define MF_LOG2E_f64 1.4426950408889634
 #define MF_MAGIC_f64 6755399441055744.0
 #define MF_EXP2_f64                                                                                       \
@@ -223,15 +238,19 @@ static inline double mf_exp_f64(double x)
             0.055504108664821722, 0.24022650695910108, 0.69314718055994529, 1.0                           \
     }
 
-static inline double mf_exp_below_f64(double x)
+static inline double mf_exp2_f64(double f)
 {
     const double c[] = MF_EXP2_f64;
-    double y = x > MF_LEAST_f64 ? x : MF_LEAST_f64;
-    double t = fma(y, MF_LOG2E_f64, MF_MAGIC_f64);
-    double f = fma(y, MF_LOG2E_f64, MF_MAGIC_f64 - t);
     double p = fma(fma(fma(c[0], f, c[1]), f, c[2]), f, c[3]);
     p = fma(fma(fma(fma(p, f, c[4]), f, c[5]), f, c[6]), f, c[7]);
-    p = fma(fma(fma(fma(p, f, c[8]), f, c[9]), f, c[10]), f, c[11]);
+    return fma(fma(fma(fma(p, f, c[8]), f, c[9]), f, c[10]), f, c[11]);
+}
+
+static inline double mf_exp_below_f64(double x)
+{
+    double y = x > MF_LEAST_f64 ? x : MF_LEAST_f64;
+    double t = fma(y, MF_LOG2E_f64, MF_MAGIC_f64);
+    double p = mf_exp2_f64(fma(y, MF_LOG2E_f64, MF_MAGIC_f64 - t));
     return mf_bits_f64(mf_f64_bits(p) + (mf_f64_bits(t) << 52));
 }
 
