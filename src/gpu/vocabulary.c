@@ -2,7 +2,7 @@
  * functions, took NVRTC as long as all else in the text.
  *
  * How those files are written is relied on: a function begins in column 0 with "static inline", or of one class with
- * F1, F2 or F3, and ends on its first line if that has a brace, else at the next brace in column 0. What is no function
+ * F1, F2 or F3 (which call each other by MF_PASTE), and ends on its first line if that has a brace, else at the next brace in column 0. What is no function
  * is taken as it is. */
 #include "vocabulary.h"
 
@@ -15,7 +15,7 @@ enum { PARTS = 1024, FILES = 12 };
 
 /* A function, or lines between two of them, which have no name and are needed. */
 struct part {
-    const char *text;
+    const char *text, *suffix;
     size_t size;
     char name[48];
     int needed;
@@ -61,7 +61,7 @@ static size_t function_size(const char *text)
 static int split(const char *text, const char *suffix, struct part *parts, int count)
 {
     while (*text) {
-        struct part *last = count ? &parts[count - 1] : NULL, part = {text, line_size(text), "", 1};
+        struct part *last = count ? &parts[count - 1] : NULL, part = {text, suffix, line_size(text), "", 1};
         if (count < PARTS - FILES && read_name(text, suffix, part.name, sizeof part.name)) {
             part.size = function_size(text);
             part.needed = 0;
@@ -75,16 +75,22 @@ static int split(const char *text, const char *suffix, struct part *parts, int c
     return count;
 }
 
-/* What a text calls is needed, and what that calls. */
-static void need(const char *text, size_t size, struct part *parts, int count)
+/* Whether a word is this function's name, or all of it but the suffix, which MF_PASTE adds. */
+static int is_called(const char *word, size_t n, const char *suffix, const char *name)
+{
+    return !strncmp(name, word, n) && (!name[n] || (word[n - 1] == '_' && *suffix && !strcmp(name + n, suffix)));
+}
+
+/* What a text of one class calls is needed, and what that calls. */
+static void need(const char *text, size_t size, const char *suffix, struct part *parts, int count)
 {
     for (size_t at = 0, n; at < size; at += n) {
         for (n = 0; at + n < size && in_word(text[at + n]);)
             n++;
         for (int i = 0; i < count && n > 3 && !memcmp(text + at, "mf_", 3); i++)
-            if (!parts[i].needed && !strncmp(parts[i].name, text + at, n) && !parts[i].name[n]) {
+            if (!parts[i].needed && is_called(text + at, n, suffix, parts[i].name)) {
                 parts[i].needed = 1;
-                need(parts[i].text, parts[i].size, parts, count);
+                need(parts[i].text, parts[i].size, parts[i].suffix, parts, count);
             }
         n += !n;
     }
@@ -106,10 +112,10 @@ void mf_vocabulary_add(const char *text, struct gpu_text *to)
     }
     for (int i = 0; i < FILES; i++)
         count = split(files[i].text, files[i].suffix, parts, count);
-    need(text, strlen(text), parts, count);
+    need(text, strlen(text), "", parts, count);
     for (int i = 0; i < count; i++)
         if (!*parts[i].name)
-            need(parts[i].text, parts[i].size, parts, count);
+            need(parts[i].text, parts[i].size, parts[i].suffix, parts, count);
     for (int i = 0; i < count; i++)
         if (parts[i].needed)
             mf_text_append_some(to, parts[i].text, parts[i].size);
