@@ -191,20 +191,19 @@ static int is_certified(const struct contraction_worker *w, double sum, double r
     return data->tier == FAST || sum >= least;
 }
 
-/* Sums become logarithms in SUMS and ones in INCOMING: a logsumexp's state. Returns how many outputs are marked, whose
- * state take_marked has. */
+/* Sums become results in SUMS and 0 in INCOMING: a state whose logsum is that result. Returns how many outputs are
+ * marked, whose state take_marked has. */
 static int64_t certify(struct contraction_worker *w, const struct shifts *shifts)
 {
     const struct contraction *c = w->contraction;
     const enum cls cls = w->plan->problem.program.reducer[0].cls;
     const double terms = (double)w->plan->problem.reduced_total, least = ldexp(terms, cls == CLS_F32 ? -101 : -967);
-    char *sums = mf_contraction_values(w, SUMS), *ones = mf_contraction_values(w, INCOMING);
+    char *sums = mf_contraction_values(w, SUMS), *logs = mf_contraction_values(w, INCOMING);
     char *mark = mf_contraction_values(w, MARKS);
     const int64_t columns = c->block[COLUMN_FACTOR];
     int64_t marked = 0;
     for (int64_t i = 0; i < w->count[ROW_FACTOR]; i++) {
         const double row = value_at(shifts->most[ROW_FACTOR], i, c->size);
-        char *logs = ones + i * columns * c->size;
         w->plan->device->kernels->map[MAP_log][cls](logs, sums + i * columns * c->size, NULL, NULL, columns);
         for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++) {
             const int64_t at = i * columns + j;
@@ -215,9 +214,8 @@ static int64_t certify(struct contraction_worker *w, const struct shifts *shifts
             mark[at] = !good;
             marked += !good;
         }
-        for (int64_t j = 0; j < w->count[COLUMN_FACTOR]; j++)
-            set_value(ones, i * columns + j, c->size, mark[i * columns + j] ? 0 : 1);
     }
+    memset(logs, 0, c->value_bytes);
     return marked;
 }
 
@@ -348,11 +346,31 @@ static void compute_all(struct contraction_worker *w)
     }
 }
 
+/* Of all outputs: the greatest term and sum of one more block, next and part, into most and sums; joint is room. */
+static void merge_block(const struct contraction_worker *w, char *most, char *sums, char *next, const char *part,
+                        char *joint)
+{
+    const struct contraction *c = w->contraction;
+    const struct contraction_kernels *k = w->plan->device->kernels->contractions;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    const int64_t n = w->count[ROW_FACTOR] * c->block[COLUMN_FACTOR];
+    for (int64_t i = 0; i < n; i++) {
+        const double a = value_at(most, i, c->size), b = value_at(next, i, c->size);
+        set_value(joint, i, c->size, a == a && !(b <= a) ? b : a);
+    }
+    k->exp_shifted[cls](most, n, joint, n);
+    k->exp_shifted[cls](next, n, joint, n);
+    for (int64_t i = 0; i < n; i++) {
+        const double a = value_at(sums, i, c->size) * value_at(most, i, c->size);
+        set_value(sums, i, c->size, a + value_at(part, i, c->size) * value_at(next, i, c->size));
+    }
+    memcpy(most, joint, c->value_bytes);
+}
+
 /* Every output, reading the operands once: a block's greatest term and sum, merged into those of the blocks before. */
 static void compute_running(struct contraction_worker *w)
 {
     const struct contraction *c = w->contraction;
-    const struct lse_kernels *lse = &w->plan->device->kernels->lse[w->plan->problem.program.reducer[0].cls];
     char *most = mf_contraction_values(w, EXACT_MOST), *sums = mf_contraction_values(w, EXACT_SUMS);
     char *next = mf_contraction_values(w, SUMS), *part = mf_contraction_values(w, EXACT_PART);
     for (int64_t b = 0; b < c->order.block_count; b++) {
@@ -360,7 +378,24 @@ static void compute_running(struct contraction_worker *w)
         find_most(w, &c->order.block[b], b ? next : most);
         sum_below(w, &c->order.block[b], b ? next : most, b ? part : sums);
         if (b)
-            lse->merge(most, sums, next, part, w->count[ROW_FACTOR] * c->block[COLUMN_FACTOR]);
+            merge_block(w, most, sums, next, part, mf_contraction_values(w, INCOMING));
+    }
+}
+
+/* The greatest term and the sum become the result and 0, for n outputs: a state whose logsum is that result. */
+static void settle(const struct contraction_worker *w, int64_t at, int64_t n)
+{
+    const int64_t size = w->contraction->size;
+    const enum cls cls = w->plan->problem.program.reducer[0].cls;
+    char *most = mf_contraction_values(w, EXACT_MOST) + at * size;
+    char *sums = mf_contraction_values(w, EXACT_SUMS) + at * size;
+    for (int64_t i = 0; i < n; i++)
+        if (!(value_at(sums, i, size) > 1))
+            set_value(sums, i, size, 1); /* where the greatest is infinite or NaN */
+    w->plan->device->kernels->map[MAP_log][cls](sums, sums, NULL, NULL, n);
+    for (int64_t i = 0; i < n; i++) {
+        set_value(most, i, size, value_at(sums, i, size) + value_at(most, i, size));
+        set_value(sums, i, size, 0);
     }
 }
 
@@ -375,9 +410,8 @@ static void take_marked(struct contraction_worker *w)
             const size_t at = (size_t)(i * c->block[COLUMN_FACTOR] + j);
             if (!mark[at])
                 continue;
+            settle(w, (int64_t)at, 1);
             memcpy(mf_contraction_values(w, SUMS) + at * size, mf_contraction_values(w, EXACT_MOST) + at * size, size);
-            memcpy(mf_contraction_values(w, INCOMING) + at * size, mf_contraction_values(w, EXACT_SUMS) + at * size,
-                   size);
         }
 }
 
@@ -406,6 +440,7 @@ static void task(struct contraction_worker *w)
     struct shifts shifts;
     if (data->tier == EXACT || data->tier == RUNNING) {
         (data->tier == EXACT ? compute_all : compute_running)(w);
+        settle(w, 0, w->count[ROW_FACTOR] * w->contraction->block[COLUMN_FACTOR]);
         mf_plan_count_tier(w->plan, MF_TIER_EXACT, outputs);
         mf_contraction_store(w, set_exact_states);
         return;
