@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 /* LONG_TILE: elements that an argmin or argmax numbers in 32 bits. */
+enum { NEAREST_BYTES = 32768, LEAST_EVALUATED = 4 };
 enum { STATES_BYTES = 131072, SPLIT_TILES = 4, LONG_TILE = 1 << 30 };
 /* What is worth the threads' start; a thread's shares of few columns whose folds have no order. */
 enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, RUNS_WIDTH = 2048, SHARES = 8 };
@@ -274,6 +275,12 @@ static void plan_lanes(struct mf_plan *plan)
                    (first->kind == RED_FOLD &&
                     (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined));
     data->gathers = same && data->lane_count > 1 && !data->any_order;
+    data->fetches = mf_reads_memory(&plan->problem);
+    data->evaluated = MAX_ROWS;
+    if (data->root_count && data->pairs && !data->gathers) {
+        const int64_t rows = NEAREST_BYTES / (data->width * 8);
+        data->evaluated = rows < LEAST_EVALUATED ? LEAST_EVALUATED : rows < MAX_CHAIN ? rows : MAX_CHAIN;
+    }
 }
 
 /* Whether all elements are in one chain of strips, which such sums allow to be as long. */

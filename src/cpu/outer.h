@@ -20,6 +20,8 @@ struct outer_plan {
     struct walk row[MF_MAX_INPUTS];  /* from an element's number to its row's place */
     struct walk kept[MF_MAX_INPUTS]; /* the kept loops but the columns' */
     int root_count, root[MAX_REDUCERS];
+    int fetches;       /* what they are evaluated from is large */
+    int64_t evaluated; /* so many rows of them fit the nearest cache, and folds go on from those before */
     int straight[MAX_REDUCERS];
     int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
