@@ -16,6 +16,7 @@ const struct solver *const mf_gpu_solvers[] = {
     &mf_gpu_columns,
     &mf_gpu_straddle,
     &mf_gpu_interleaved,
+    &mf_gpu_patches,
     &mf_gpu_abreast,
     &mf_gpu_staged,
     &mf_gpu_runs,
