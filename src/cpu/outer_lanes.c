@@ -40,53 +40,6 @@ static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_
             x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
 }
 
-/* Where the columns of element e are in operand i. */
-static const char *row_at(const struct columns *c, int i, int64_t e)
-{
-    const int64_t offset = mf_walk_offset(&c->outer->row[i], e) * mf_dtypes[c->plan->problem.in_type[i]].size;
-    return (const char *)((uintptr_t)c->base[i] + (uintptr_t)offset);
-}
-
-/* Asks for a row that is evaluated soon: rows are pieces of the operands' rows, which processors do not see coming. */
-static void fetch_row(const struct columns *c, int64_t e)
-{
-    enum { LINE = 64 };
-    const struct problem *problem = &c->plan->problem;
-    for (int i = 0; i < problem->input_count; i++) {
-        if (!problem->map_uses[i] || c->outer->block.walk[i].stride[0] != 1)
-            continue;
-        const char *row = row_at(c, i, e);
-        for (int64_t b = 0; b < c->width * mf_dtypes[problem->in_type[i]].size; b += LINE)
-            __builtin_prefetch((const void *)((uintptr_t)row + (uintptr_t)b), 0, 2);
-    }
-}
-
-/* Evaluates all roots for rows e, e+gap ... into c->rows; rows `then`, then+gap ... below end are wanted next. */
-static void evaluate_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int64_t then, int64_t end)
-{
-    enum { AHEAD = 4 };
-    const struct problem *problem = &c->plan->problem;
-    const struct outer_plan *outer = c->outer;
-    for (int64_t k = 0; k < count; k++) {
-        const int64_t soon = k + AHEAD < count ? e + (k + AHEAD) * gap : then + (k + AHEAD - count) * gap;
-        const char *base[MF_MAX_INPUTS];
-        if (outer->fetches && soon < end)
-            fetch_row(c, soon);
-        for (int i = 0; i < problem->input_count; i++)
-            if (problem->map_uses[i])
-                base[i] = row_at(c, i, e + k * gap);
-        for (int q = 0; q < outer->root_count; q++)
-            c->block.redirect[outer->root[q]] = c->rows[outer->root[q]] + (size_t)k * outer->rows_bytes;
-        mf_block_evaluate(&c->block, base, 0, c->width);
-        for (int q = 0; q < outer->root_count; q++) {
-            int node = outer->root[q];
-            if (c->block.reg[node] != c->block.redirect[node])
-                memcpy(c->block.redirect[node], c->block.reg[node],
-                       (size_t)c->width * mf_cls_size(outer->block.pool->node[node].cls));
-        }
-    }
-}
-
 /* Bytes of one element of reducer r's rows. */
 static size_t row_item(const struct columns *c, int r)
 {
@@ -209,7 +162,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
             return;
     }
     if (outer->root_count)
-        evaluate_rows(c, e, count, gap, then, end);
+        mf_outer_evaluate(c, e, count, gap, then, end);
     if (outer->gathers) {
         find_rows(c, outer->lane[0], e, count, gap, x);
         chain_pieces(c, x, count, width, level);
@@ -504,7 +457,7 @@ static void arg_chains(struct columns *c, int64_t e, int64_t strip, int64_t done
         const void *x[MAX_ROWS];
         int64_t count = end - done < most ? end - done : most;
         if (outer->root_count)
-            evaluate_rows(c, e + done * strip, count, strip, e + (done + count) * strip, e + end * strip);
+            mf_outer_evaluate(c, e + done * strip, count, strip, e + (done + count) * strip, e + end * strip);
         for (int q = 0; q < outer->arg_count; q++) {
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
