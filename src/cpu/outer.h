@@ -81,7 +81,7 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan);
  * one, a power of two. */
 int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_plan *data);
 
-/* outer_evaluate.c: all roots of rows e, e+gap ... into c->rows; rows `then`, then+gap ... below end are wanted next. */
+/* outer_evaluate.c: all roots of rows e, e+gap ... into c->rows; rows then, then+gap ... below end are wanted next. */
 void mf_outer_evaluate(struct columns *c, int64_t e, int64_t count, int64_t gap, int64_t then, int64_t end);
 /* outer_lanes.c: folds elements e ... e+n-1 (n <= 4096) of every column; the states are in buffer[r][0] afterwards. */
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n);
