@@ -14,9 +14,9 @@
 #include "progress.h"
 #include "show.h"
 
-enum group { GROUP_reduce, GROUP_broadcast, GROUP_operations, GROUP_windows, GROUP_calls, GROUP_COUNT };
+enum group { GROUP_reduce, GROUP_broadcast, GROUP_operations, GROUP_turned, GROUP_windows, GROUP_calls, GROUP_COUNT };
 
-static const char *const group_names[GROUP_COUNT] = {"reduce", "broadcast", "operations", "windows", "calls"};
+static const char *const group_names[GROUP_COUNT] = {"reduce", "broadcast", "operations", "turned", "windows", "calls"};
 
 static const struct row {
     enum group group;
@@ -361,9 +361,9 @@ static int bench_rows(struct job *job)
         type = comma ? comma + 1 : NULL;
     }
     if (!status && !any)
-        return complain(2,
-                        "--rows takes all, reduce, broadcast, operations, windows, calls or names of rows, not \"%s\"",
-                        job->rows);
+        return complain(
+            2, "--rows takes all, reduce, broadcast, operations, turned, windows, calls or names of rows, not \"%s\"",
+            job->rows);
     return status;
 }
 

@@ -108,7 +108,7 @@ static const char bench[] =
     "  modefold bench --rows seg32,nchw.bn --seconds 2\n"
     "  modefold bench 'ij->j | logsumexp(a) | a=f32[4096,4096]'\n"
     "\n"
-    "  --rows LIST    all, or some of: reduce, broadcast, operations, windows, calls, names of rows\n"
+    "  --rows LIST    all, or some of: reduce, broadcast, operations, turned, windows, calls, names of rows\n"
     "  --dtype LIST   types (f32)\n"
     "  --elements N   of a row's largest operand (2^25)\n"
     "  --bytes N      the same in bytes\n"

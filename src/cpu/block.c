@@ -224,6 +224,10 @@ void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *blo
     const struct node *root = &program->finish.node[program->output[0]];
     int pair = mf_pair_of(root->op);
     enum dtype type = problem->out_type[0];
+    outputs->copy = problem->output_count == 1 && is_operand(problem, program->output[0], type) && type != DT_bool &&
+                    !mf_cls_is_float(mf_dtypes[type].cls);
+    if (outputs->copy)
+        block->direct[program->output[0]] = 1;
     if (problem->output_count > 1 || pair < 0 || mf_dtypes[type].cls != root->cls)
         return;
     int is_short = mf_dtypes[type].size < (int)mf_cls_size(root->cls);
@@ -245,12 +249,17 @@ static void store(const struct block *block, const struct block_outputs *outputs
     const enum cls cls = block->plan->pool->node[outputs->node[k]].cls;
     int item = mf_dtypes[type].size;
     if (walk->stride[walk->loops - 1] != 1 || !mf_walk_in_run(walk, f, n)) {
-        kernels->store[type][cls](spare, values, n);
-        mf_walk_scatter(walk, item, base, f, n, spare);
+        if (!outputs->copy)
+            kernels->store[type][cls](spare, values, n);
+        mf_walk_scatter(walk, item, base, f, n, outputs->copy ? values : spare);
         return;
     }
     char *to = base + mf_walk_offset(walk, f) * item;
-    if (!outputs->stream) {
+    if (outputs->copy && !outputs->stream) {
+        memmove(to, values, (size_t)(n * item));
+    } else if (outputs->copy) {
+        kernels->stream(to, values, n * item);
+    } else if (!outputs->stream) {
         kernels->store[type][cls](to, values, n);
     } else if (type == DT_f32 && cls == CLS_F32) {
         kernels->stream_f32(to, values, n);

@@ -65,6 +65,7 @@ struct block_outputs {
     pair_fn *last; /* the only output's last operation can be done on the way to memory; else null */
     int raw;       /* it takes operands of the output's short type as they are: nothing is computed in a class */
     sums_fn *sums; /* the same for sums of a 16-bit type; else null */
+    int copy;      /* the only output is an operand of its own integer type: bytes are copied */
     int stream;    /* outputs are written past the cache */
 };
 

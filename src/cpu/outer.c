@@ -11,6 +11,8 @@
 #include <stdlib.h>
 
 /* LONG_TILE: elements that an argmin or argmax numbers in 32 bits. */
+/* MOST_APART: elements from a column to the next that still share lines; such columns are to be so many. */
+enum { NEAREST_BYTES = 32768, LEAST_EVALUATED = 4, MOST_APART = 16, LEAST_APART = 64 };
 enum { STATES_BYTES = 131072, SPLIT_TILES = 4, LONG_TILE = 1 << 30 };
 /* What is worth the threads' start; a thread's shares of few columns whose folds have no order. */
 enum { SHARED_ELEMENTS = 1 << 17, RUNS_BLOCKS = 16, RUNS_WIDTH = 2048, SHARES = 8 };
@@ -31,7 +33,7 @@ static int columns_are_fastest(const struct mf_plan *plan)
         int64_t column = llabs(nest->in[i][nest->kept - 1]);
         if (!problem->map_uses[i] || !column)
             continue;
-        found |= column == 1;
+        found |= column == 1 || (column <= MOST_APART && nest->size[nest->kept - 1] >= LEAST_APART);
         for (int l = nest->kept; l < nest->kept + nest->reduced; l++)
             if (nest->in[i][l] && llabs(nest->in[i][l]) < column)
                 return 0;
@@ -274,6 +276,12 @@ static void plan_lanes(struct mf_plan *plan)
                    (first->kind == RED_FOLD &&
                     (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined));
     data->gathers = same && data->lane_count > 1 && !data->any_order;
+    data->fetches = mf_reads_memory(&plan->problem);
+    data->evaluated = MAX_ROWS;
+    if (data->root_count && data->pairs && !data->gathers) {
+        const int64_t rows = NEAREST_BYTES / (data->width * 8);
+        data->evaluated = rows < LEAST_EVALUATED ? LEAST_EVALUATED : rows < MAX_CHAIN ? rows : MAX_CHAIN;
+    }
 }
 
 /* Whether all elements are in one chain of strips, which such sums allow to be as long. */

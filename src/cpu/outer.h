@@ -20,6 +20,8 @@ struct outer_plan {
     struct walk row[MF_MAX_INPUTS];  /* from an element's number to its row's place */
     struct walk kept[MF_MAX_INPUTS]; /* the kept loops but the columns' */
     int root_count, root[MAX_REDUCERS];
+    int fetches;       /* what they are evaluated from is large */
+    int64_t evaluated; /* so many rows of them fit the nearest cache, and folds go on from those before */
     int straight[MAX_REDUCERS];
     int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
@@ -79,6 +81,8 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan);
  * one, a power of two. */
 int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_plan *data);
 
+/* outer_evaluate.c: all roots of rows e, e+gap ... into c->rows; rows then, then+gap ... below end are wanted next. */
+void mf_outer_evaluate(struct columns *c, int64_t e, int64_t count, int64_t gap, int64_t then, int64_t end);
 /* outer_lanes.c: folds elements e ... e+n-1 (n <= 4096) of every column; the states are in buffer[r][0] afterwards. */
 void mf_outer_tile(struct columns *c, int64_t e, int64_t n);
 /* Bytes of a value of reducer r's class; a = a o b for n states of reducer r, of na and nb elements each. */

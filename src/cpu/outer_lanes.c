@@ -40,30 +40,6 @@ static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_
             x[k] = c->rows[node] + (size_t)k * c->outer->rows_bytes;
 }
 
-/* Evaluates all roots for rows e, e+gap ... into c->rows. */
-static void evaluate_rows(struct columns *c, int64_t e, int64_t count, int64_t gap)
-{
-    const struct problem *problem = &c->plan->problem;
-    const struct outer_plan *outer = c->outer;
-    for (int64_t k = 0; k < count; k++) {
-        const char *base[MF_MAX_INPUTS];
-        for (int i = 0; i < problem->input_count; i++)
-            if (problem->map_uses[i])
-                base[i] =
-                    (const char *)((uintptr_t)c->base[i] + (uintptr_t)(mf_walk_offset(&outer->row[i], e + k * gap) *
-                                                                       mf_dtypes[problem->in_type[i]].size));
-        for (int q = 0; q < outer->root_count; q++)
-            c->block.redirect[outer->root[q]] = c->rows[outer->root[q]] + (size_t)k * outer->rows_bytes;
-        mf_block_evaluate(&c->block, base, 0, c->width);
-        for (int q = 0; q < outer->root_count; q++) {
-            int node = outer->root[q];
-            if (c->block.reg[node] != c->block.redirect[node])
-                memcpy(c->block.redirect[node], c->block.reg[node],
-                       (size_t)c->width * mf_cls_size(outer->block.pool->node[node].cls));
-        }
-    }
-}
-
 /* Bytes of one element of reducer r's rows. */
 static size_t row_item(const struct columns *c, int r)
 {
@@ -179,8 +155,14 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     const struct outer_plan *outer = c->outer;
     int64_t width = c->width * c->strip;
     const void *x[MAX_ROWS], *ahead[MAX_CHAIN];
+    for (int64_t k = 0, here; count > outer->evaluated; k += here) { /* a few rows at a time */
+        here = count - k < outer->evaluated ? count - k : outer->evaluated;
+        chain_rows(c, e + k * gap, here, gap, level, append || k, k + here < count ? e + (k + here) * gap : then, end);
+        if (k + here == count)
+            return;
+    }
     if (outer->root_count)
-        evaluate_rows(c, e, count, gap);
+        mf_outer_evaluate(c, e, count, gap, then, end);
     if (outer->gathers) {
         find_rows(c, outer->lane[0], e, count, gap, x);
         chain_pieces(c, x, count, width, level);
@@ -475,7 +457,7 @@ static void arg_chains(struct columns *c, int64_t e, int64_t strip, int64_t done
         const void *x[MAX_ROWS];
         int64_t count = end - done < most ? end - done : most;
         if (outer->root_count)
-            evaluate_rows(c, e + done * strip, count, strip);
+            mf_outer_evaluate(c, e + done * strip, count, strip, e + (done + count) * strip, e + end * strip);
         for (int q = 0; q < outer->arg_count; q++) {
             int r = outer->arg[q];
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];

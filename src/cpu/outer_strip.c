@@ -3,7 +3,7 @@
 #include "habits.h"
 #include "outer.h"
 
-enum { MIN_WIDTH = 16, LONG_RUNS = 1024, FEW_RUNS = 8 };
+enum { NARROW_COLUMNS = 32, MIN_WIDTH = 16, LONG_RUNS = 1024, FEW_RUNS = 8 };
 
 static const struct nest *nest_of(const struct mf_plan *plan)
 {
@@ -198,6 +198,12 @@ int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *i
                            (mf_outer_in_any_order(&plan->problem) && plan->problem.reduced_total <= FEW_RUNS * run));
         *strip = run * (alone ? 1 : runs_in_strip(plan, run, columns));
         *inside = run;
+        *layout = STRIP_COLUMNS;
+        return 1;
+    }
+    if (nest->reduced == 1 && columns >= NARROW_COLUMNS && columns < LONG_RUNS && plan->problem.kept_total > columns &&
+        mf_outer_stays_narrow(plan) && all_have_strides(plan, 1, columns, 1)) {
+        *inside = 1; /* a chain of rows: strips would widen before they join */
         *layout = STRIP_COLUMNS;
         return 1;
     }

@@ -14,7 +14,7 @@ int mf_gpu_any_order(const struct mf_plan *plan)
     return 1;
 }
 
-/* Neighbouring outputs are neighbours in the operands, and there is more than one reduced element. */
+/* Neighbouring outputs are neighbours in the operands, or one place, and there is more than one reduced element. */
 int mf_gpu_is_columns(const struct problem *problem)
 {
     const struct nest *nest = &problem->memory;
@@ -25,7 +25,7 @@ int mf_gpu_is_columns(const struct problem *problem)
         if (!problem->map_uses[i])
             continue;
         unit |= nest->in[i][nest->kept - 1] == 1 && nest->in[i][nest->kept + nest->reduced - 1] != 1;
-        if (nest->in[i][nest->kept + nest->reduced - 1] == 1)
+        if (nest->in[i][nest->kept - 1] != 0 && nest->in[i][nest->kept + nest->reduced - 1] == 1)
             return 0;
     }
     return unit;

@@ -8,9 +8,25 @@
 /* Bytes of shared memory that a block's states may take. */
 enum { SHARED_BYTES = 40 << 10 };
 
+/* Whether neighbouring columns are a few elements apart in all operands, and so many that a warp's share lines. */
+static int are_apart(const struct problem *problem)
+{
+    enum { MOST_APART = 8, LEAST_COLUMNS = 64 };
+    const struct nest *nest = &problem->memory;
+    if (!nest->kept || !nest->reduced || nest->window_count || nest->size[nest->kept - 1] < LEAST_COLUMNS)
+        return 0;
+    for (int i = 0; i < problem->input_count; i++) {
+        const int64_t column = nest->in[i][nest->kept - 1], element = nest->in[i][nest->kept + nest->reduced - 1];
+        const int64_t apart = column < 0 ? -column : column, down = element < 0 ? -element : element;
+        if (problem->map_uses[i] && column && (apart > MOST_APART || down <= MOST_APART))
+            return 0;
+    }
+    return 1;
+}
+
 static int applicable(const struct mf_plan *plan)
 {
-    return mf_gpu_any_order(plan) && mf_gpu_is_columns(&plan->problem) &&
+    return mf_gpu_any_order(plan) && (mf_gpu_is_columns(&plan->problem) || are_apart(&plan->problem)) &&
            GPU_WARP * mf_emit_state_bytes(&plan->problem) <= SHARED_BYTES;
 }
 

@@ -12,7 +12,7 @@ _modefold()
     --dtype) COMPREPLY=($(compgen -W "$types" -- "$word")); return ;;
     --solver) COMPREPLY=($(compgen -W 'pair map outer inner reference columns ordered rows tiles automatic' -- "$word")); return ;;
     --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90' -- "$word")); return ;;
-    --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations windows calls' -- "$word")); return ;;
+    --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations turned windows calls' -- "$word")); return ;;
     --limit) COMPREPLY=($(compgen -W 'same read copy' -- "$word")); return ;;
     --backend) COMPREPLY=($(compgen -W 'scalar openblas simd cublas cuda opencl' -- "$word")); return ;;
     --precision) COMPREPLY=($(compgen -W 'f32 tf32 f16' -- "$word")); return ;;

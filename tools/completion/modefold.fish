@@ -32,7 +32,7 @@ complete -c modefold -n '__fish_seen_subcommand_from verify' -l count -x -d 'ran
 complete -c modefold -n '__fish_seen_subcommand_from verify' -l seed -x -d 'which ones'
 complete -c modefold -n '__fish_seen_subcommand_from verify warm' -l file -r -d 'problems from a file'
 complete -c modefold -n '__fish_seen_subcommand_from verify bench' -l seconds -x -d 'how long'
-complete -c modefold -n '__fish_seen_subcommand_from bench' -l rows -x -a 'all reduce broadcast operations windows calls'
+complete -c modefold -n '__fish_seen_subcommand_from bench' -l rows -x -a 'all reduce broadcast operations turned windows calls'
 complete -c modefold -n '__fish_seen_subcommand_from bench' -l limit -x -a 'same read copy' -d 'what to compare with'
 complete -c modefold -n '__fish_seen_subcommand_from bench' -l elements -x -d 'of the largest operand'
 complete -c modefold -n '__fish_seen_subcommand_from bench' -l bytes -x -d 'of the largest operand'

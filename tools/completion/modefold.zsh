@@ -49,7 +49,7 @@ _modefold() {
             '*--file[problems from a file]:file:_files' '*--define[an operation of your own]:text:' '--help[examples and options]' '*:problem:'
         ;;
     bench)
-        _arguments '--rows[which rows]:rows:(all reduce broadcast operations windows calls)' \
+        _arguments '--rows[which rows]:rows:(all reduce broadcast operations turned windows calls)' \
             "--dtype[types]:type:($types)" '--elements[of the largest operand]:number:' '--bytes[the same]:number:' \
             '--limit[what to compare with]:limit:(same read copy)' '--seconds[for each row]:seconds:' '--threads[how many threads]:number:' \
             "--solver[this solver or none]:solver:($solvers)" '--device[the device]:device:(cpu cpu\:1 cpu\:2 cuda\:0 opencl\:0 auto sm\:90)' \
