@@ -15,7 +15,9 @@
  *   vall(numbers)                     whether these are all lanes
  *   vfma(x, y, z)                     x * y + z with one rounding
  *   vscale(v, n, t)                   v * 2^n, which is normal; t is n + 1.5 * 2^23 (double: 2^52), and the one of both
- *                                     that is not used costs nothing; VSCALE_KEEPS_NANS: a NaN stays one
+ *                                     that is not used costs nothing
+ *   vadd_scaled(sum, v, n, t)         sum + v * 2^n, a product that is exact; t is n + 127 + 1.5 * 2^23 (double: 1023, 2^52).
+ *                                     NaNs stay
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vkeep3(a, b, c)                   the same for all three, before one of them is used
  *   vread                             nothing; v is loaded here, before what is loaded after it: the processor's
@@ -348,6 +350,19 @@ static inline vec_f64 vscale_plain_f64(vec_f64 v, vec_f64 n, vec_f64 t)
 {
     (void)n;
     return (vec_f64)((vec_u64)v + ((vec_u64)t << 52));
+}
+
+/* Without fma, which may be a call: the product is exact anyway. */
+static inline vec_f32 vadd_scaled_plain_f32(vec_f32 sum, vec_f32 v, vec_f32 n, vec_f32 t)
+{
+    (void)n;
+    return sum + v * (vec_f32)((vec_u32)t << 23);
+}
+
+static inline vec_f64 vadd_scaled_plain_f64(vec_f64 sum, vec_f64 v, vec_f64 n, vec_f64 t)
+{
+    (void)n;
+    return sum + v * (vec_f64)((vec_u64)t << 52);
 }
 
 /* fill where lane >= m. */

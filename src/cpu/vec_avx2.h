@@ -18,7 +18,6 @@
 #define vall_f64(numbers) (vbits_64(~(numbers)) == 0)
 #define vmark_f32 vmark_plain_f32
 #define vmark_f64 vmark_plain_f64
-#define VSCALE_KEEPS_NANS 0
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
 
@@ -30,6 +29,18 @@ static inline vec_f32 vfma_f32(vec_f32 x, vec_f32 y, vec_f32 z)
 static inline vec_f64 vfma_f64(vec_f64 x, vec_f64 y, vec_f64 z)
 {
     return (vec_f64)_mm256_fmadd_pd((__m256d)x, (__m256d)y, (__m256d)z);
+}
+
+static inline vec_f32 vadd_scaled_f32(vec_f32 sum, vec_f32 v, vec_f32 n, vec_f32 t)
+{
+    (void)n;
+    return vfma_f32(v, (vec_f32)((vec_u32)t << 23), sum);
+}
+
+static inline vec_f64 vadd_scaled_f64(vec_f64 sum, vec_f64 v, vec_f64 n, vec_f64 t)
+{
+    (void)n;
+    return vfma_f64(v, (vec_f64)((vec_u64)t << 52), sum);
 }
 
 static inline vec_i8 vmin_i8(vec_i8 a, vec_i8 b)

@@ -114,7 +114,6 @@ static inline vec_f64 vbelow_f64(vec_f64 a, vec_f64 b)
 }
 
 #define MF_HAVE_FMA
-#define VSCALE_KEEPS_NANS 1
 
 static inline vec_f32 vfma_f32(vec_f32 x, vec_f32 y, vec_f32 z)
 {
@@ -136,6 +135,16 @@ static inline vec_f64 vscale_f64(vec_f64 v, vec_f64 n, vec_f64 t)
 {
     (void)t;
     return (vec_f64)_mm512_scalef_pd((__m512d)v, (__m512d)n);
+}
+
+static inline vec_f32 vadd_scaled_f32(vec_f32 sum, vec_f32 v, vec_f32 n, vec_f32 t)
+{
+    return sum + vscale_f32(v, n, t);
+}
+
+static inline vec_f64 vadd_scaled_f64(vec_f64 sum, vec_f64 v, vec_f64 n, vec_f64 t)
+{
+    return sum + vscale_f64(v, n, t);
 }
 
 /* VMINPS and VMAXPS give b when either is NaN: lanes where a is NaN keep a. */

@@ -29,11 +29,12 @@
 #define vnumbers_f64 vnumbers_plain_f64
 #define vmark_f32 vmark_plain_f32
 #define vmark_f64 vmark_plain_f64
-#define VSCALE_KEEPS_NANS 0
 #define vfma_f32 vfma_plain_f32
 #define vfma_f64 vfma_plain_f64
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
+#define vadd_scaled_f32 vadd_scaled_plain_f32
+#define vadd_scaled_f64 vadd_scaled_plain_f64
 
 #define vkeep(v) ((void)(v))
 #define vkeep3(a, b, c) ((void)0)

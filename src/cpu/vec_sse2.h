@@ -17,9 +17,10 @@
 #define vall_f64(numbers) (vbits_64(~(numbers)) == 0)
 #define vmark_f32 vmark_plain_f32
 #define vmark_f64 vmark_plain_f64
-#define VSCALE_KEEPS_NANS 0
 #define vscale_f32 vscale_plain_f32
 #define vscale_f64 vscale_plain_f64
+#define vadd_scaled_f32 vadd_scaled_plain_f32
+#define vadd_scaled_f64 vadd_scaled_plain_f64
 
 #define vmin_i8 vlesser_i8
 #define vmax_i8 vgreater_i8
