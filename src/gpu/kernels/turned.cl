@@ -31,7 +31,7 @@ struct patch {
 
 static inline struct patch patch_of_block(shape_ptr S)
 {
-    const int64_t v = block_over(S->p[0]), other = v / S->p[1];
+    const int64_t v = block_over(S->p[0]), other = (uint32_t)v / (uint32_t)S->p[1];
     struct patch p;
     p.row = block_past(S->p[0]) * ROWS;
     p.column = (v - other * S->p[1]) * COLUMNS;
