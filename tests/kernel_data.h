@@ -34,7 +34,7 @@ static const uint64_t special_bf16[] = {0x7fc0, 0x7f80, 0xff80, 0x8000, 0, 1, 0x
 enum { SPECIALS = sizeof special_f64 / sizeof special_f64[0] };
 
 /* mode 0: numbers of moderate size; 1: a special one now and then; 2: specials but NaN and infinities;
- * 3: -0.0 and 0.0 (integers: 0 and all ones); 4: any bits. Integers get any bits in the modes that say nothing. */
+ * 3: -0.0 and 0.0 (integers: 0 and all ones); 4: any bits; 5 and more: around a power of two. Integers get any bits in the modes that say nothing. */
 static uint64_t random_element(struct type t, int mode)
 {
     const int is_float = (t.cls == CLS_F32 || t.cls == CLS_F64) && bytes_of(t) > 1;
@@ -55,6 +55,8 @@ static uint64_t random_element(struct type t, int mode)
     union value v;
     const double x = (double)random_to(-1000000, 1000000) * 1e-6;
     v.f64 = copysign(fabs(x) < 0.9 ? 1 + x / 16 : 8 * x, x);
+    if (mode >= 5)
+        v.f64 += ldexp(mode % 2 ? -1 : 1, mode - 5);
     if (t.cls == CLS_F64)
         return v.u64;
     const float f = (float)v.f64;
@@ -65,7 +67,7 @@ static uint64_t random_element(struct type t, int mode)
 
 static void fill_random(struct type t, void *array, int64_t elements)
 {
-    const int mode = (int)random_to(0, 4), bytes = bytes_of(t);
+    const int any = (int)random_to(0, 5), mode = any < 5 ? any : (int)random_to(5, 65), bytes = bytes_of(t);
     for (int64_t i = 0; i < elements; i++) {
         const uint64_t bits = random_element(t, mode);
         memcpy((char *)array + i * bytes, &bits, (size_t)bytes); /* the low bytes: little-endian, as the rest here */

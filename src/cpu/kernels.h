@@ -106,10 +106,12 @@ typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, 
 typedef void summary_chain_fn(const struct summary *out, int append, const void *const *x, int64_t count, int64_t n,
                               const void *const *next);
 
-/* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = m + log(s).
- *   a lane's chain: m = max of its elements, s = sum left to right of exp_below(x - m)
- *   merge a, b: m = max; s = s_a * exp_below(m_a - m) + s_b * exp_below(m_b - m)       (exp_below: elementary.h)
- * s says nothing where m is not finite. */
+/* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = logsum(m, s), s in units of a power
+ * of two that is m's (exp_term, exp_step: vocab/ops_float.inc).
+ *   a lane's chain: m = max of its elements, s = sum left to right of exp_term(x, m)
+ *   merge a, b: m = max; s = s_a * exp_step(m_a, m) + s_b * exp_step(m_b, m)
+ * s says nothing where m is infinite or NaN, but is finite and not negative where m is -inf: the state may be merged
+ * with another one. */
 /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: null, or `count` rows
  * that the caller reads afterwards: their beginnings are fetched */
 typedef void lse_chain_fn(void *m, void *s, const void *const *x, int64_t count, int64_t n, const void *const *next);

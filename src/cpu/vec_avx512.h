@@ -7,7 +7,6 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+v"(v))
-#define vkeep3(a, b, c) __asm__("" : "+v"(a), "+v"(b), "+v"(c))
 #define vread(v) __asm__ volatile("" : "+v"(v))
 #define vkeep4(a, b, c, d) __asm__("" : "+v"(a), "+v"(b), "+v"(c), "+v"(d))
 #define vapart(p) __asm__("" : "+r"(p))

@@ -37,7 +37,6 @@
 #define vadd_scaled_f64 vadd_scaled_plain_f64
 
 #define vkeep(v) ((void)(v))
-#define vkeep3(a, b, c) ((void)0)
 #define vread(v) ((void)(v))
 #define vapart(p) ((void)(p))
 #define vstay(p) ((void)(p))

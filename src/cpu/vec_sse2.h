@@ -7,7 +7,6 @@
 #include "vec.h"
 
 #define vkeep(v) __asm__("" : "+x"(v))
-#define vkeep3(a, b, c) __asm__("" : "+x"(a), "+x"(b), "+x"(c))
 #define vread(v) __asm__ volatile("" : "+x"(v))
 #define vapart(p) ((void)(p))
 #define vstay(p) __asm__ volatile("" : : "r"(p) : "memory")
