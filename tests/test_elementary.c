@@ -1,6 +1,7 @@
 /* The elementary functions: their error against libm in a wider type, their special cases, and their very bits. */
 #include "../src/vocab/convert.h"
 #include "../src/vocab/elementary.h"
+#include "../src/vocab/ops.h"
 #include "check.h"
 
 #include <float.h>
@@ -228,6 +229,87 @@ static void errors_below(void)
     CHECK(mf_exp_below_f64(NAN) == mf_exp_below_f64(-708.0));
 }
 
+/* ---- the sums of logsumexp ---- */
+
+/* A term in units of the greatest one's, against exp of their difference: in units of 2^-24 or 2^-53 of it, 0.3 of them
+ * a unit of the difference left out. Terms that do not count are exp(-86) or exp(-707). */
+static void errors_terms(void)
+{
+    struct worst worst32 = {0, 0, 0}, worst64 = {0, 0, 0};
+    for (int i = 0; i < 1000000; i++) {
+        const double reach = i % 2 ? 86 : 2, wide_reach = i % 2 ? 707 : 2, around = i % 3 ? 100 : 10000;
+        const float m = (float)uniform(-around, around), x = m - (float)uniform(0, reach);
+        const double d = (double)x - (double)m, want = exp(d);
+        const double got = (double)mf_exp_term_f32(x, m) / (double)mf_exp_unit_f32(m);
+        if (d > -86)
+            note(&worst32, fabs(got - want) / want * 0x1p24 + 0.3 * d, d, m);
+        const double y = uniform(-around, around), z = y - uniform(0, wide_reach);
+        const long double e = (long double)z - y, wide = expl(e);
+        const long double ratio = (long double)mf_exp_term_f64(z, y) / mf_exp_unit_f64(y);
+        if (e > -707)
+            note(&worst64, (double)(fabsl(ratio - wide) / wide * 0x1p53L + 0.3L * e), (double)e, y);
+    }
+    report("terms f32", worst32, 5.0);
+    report("terms f64", worst64, 4.0 + 2 * slack);
+    CHECK(mf_exp_unit_f32(0) == 1 && mf_exp_term_f32(0, 0) == 1 && mf_exp_step_f32(0, 0) == 1);
+    CHECK(mf_exp_unit_f64(0) == 1 && mf_exp_term_f64(0, 0) == 1 && mf_exp_step_f64(0, 0) == 1);
+    CHECK(mf_exp_step_f32(-INFINITY, 5) <= 0x1p-123f && mf_exp_step_f32(-INFINITY, 2e9f) == 0x1p-125f);
+    CHECK(mf_exp_step_f64(-INFINITY, 5) <= 0x1p-1018 && mf_exp_step_f64(-INFINITY, 5e18) == 0x1p-1021);
+    CHECK(mf_logsum_f32(INFINITY, NAN) == INFINITY && mf_logsum_f32(-INFINITY, 3) == -INFINITY);
+    CHECK(isnan(mf_logsum_f32(NAN, 1)) && isnan(mf_logsum_f64(NAN, 1)) && mf_logsum_f64(INFINITY, NAN) == INFINITY);
+}
+
+/* Up to 8 numbers around c, in two lanes that are merged; how far off, in units of 2^-24 or 2^-53 of |result| + 1. One
+ * number alone, or beside -inf, is itself. */
+#define DEFINE_SUM(s, T, unit)                                                                  \
+    static double error_of_sum_##s(double c, double spread)                                     \
+    {                                                                                           \
+        const int n = 1 + (int)(random_bits() % 8);                                             \
+        T x[8], most[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, greatest = -INFINITY;        \
+        long double want = 0;                                                                   \
+        for (int i = 0; i < n; i++) {                                                           \
+            x[i] = i && random_bits() % 8 == 0 ? x[i - 1] : (T)(c + uniform(-spread, spread));  \
+            if (random_bits() % 16 == 0)                                                        \
+                x[i] = -INFINITY;                                                               \
+            most[i % 2] = x[i] > most[i % 2] ? x[i] : most[i % 2];                              \
+        }                                                                                       \
+        for (int i = 0; i < n; i++)                                                             \
+            sum[i % 2] += mf_exp_term_##s(x[i], most[i % 2]);                                   \
+        greatest = most[0] > most[1] ? most[0] : most[1];                                       \
+        const T a = sum[0] * mf_exp_step_##s(most[0], greatest);                                \
+        const T got = mf_logsum_##s(greatest, a + sum[1] * mf_exp_step_##s(most[1], greatest)); \
+        int others = 0;                                                                         \
+        for (int i = 0; i < n; i++) {                                                           \
+            want += expl((long double)x[i] - greatest);                                         \
+            others += x[i] != -INFINITY;                                                        \
+        }                                                                                       \
+        if (others < 2)                                                                         \
+            return got == greatest ? 0 : INFINITY;                                              \
+        want = greatest + logl(want);                                                           \
+        return (double)(fabsl(got - want) / ((fabsl(want) + 1) * (long double)unit));           \
+    }
+DEFINE_SUM(f32, float, 0x1p-24)
+DEFINE_SUM(f64, double, 0x1p-53)
+
+/* All magnitudes, those where the units change their formula among them. */
+static void errors_sums(void)
+{
+    static const double around[] = {0,    1,    10,   100,  1e4,    0x1p21, 0x1p22, 1e8,   0x1p30,
+                                    1e10, 1e30, 3e38, 1e15, 0x1p50, 1e17,   0x1p62, 1e200, 1e308};
+    static const double spreads[] = {1e-3, 1, 50, 1000, 1e6, 1e9};
+    struct worst worst32 = {0, 0, 0}, worst64 = {0, 0, 0};
+    for (size_t i = 0; i < sizeof around / sizeof *around; i++)
+        for (size_t k = 0; k < sizeof spreads / sizeof *spreads; k++)
+            for (int trial = 0; trial < 2000; trial++) {
+                const double c = trial % 2 ? around[i] : -around[i];
+                if (around[i] < 3.1e38)
+                    note(&worst32, error_of_sum_f32(c, spreads[k]), c, spreads[k]);
+                note(&worst64, error_of_sum_f64(c, spreads[k]), c, spreads[k]);
+            }
+    report("sums f32", worst32, 6.0);
+    report("sums f64", worst64, 5.0 + 2 * slack);
+}
+
 /* ---- pow ---- */
 
 static void errors_pow(void)
@@ -399,6 +481,8 @@ int main(void)
         errors_f64(&functions[i]);
     }
     errors_below();
+    errors_terms();
+    errors_sums();
     errors_pow();
     same_bits();
     return check_done("test_elementary");
