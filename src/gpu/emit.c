@@ -101,6 +101,9 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
     case OP_COUNT:
         mf_text_add(to, "mf_convert_i64_%s(count)", cls);
         break;
+    case OP_logsum:
+        mf_text_add(to, "log_of_%s(%c%d, %c%d)", cls, letter, node->arg[0], letter, node->arg[1]);
+        break;
     default:
         mf_text_add(to, "mf_%s_%s(", map_name[node->op - OP_FIRST_MAP], cls);
         for (int k = 0; k < 3 && node->arg[k] >= 0; k++)
@@ -358,7 +361,7 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
     mf_text_add(to,
                 "#define INPUTS %d\n#define MAP_INPUTS %d\n#define OUTPUTS %d\n#define KEPT %d\n#define REDUCED "
                 "%d\n#define LOOPS %d\n"
-                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define TWO_PHASES %d\n#define "
+                "#define WINDOWS %d\n#define HAS_INDEX %d\n#define HAS_COUNT %d\n#define LOGSUMS %d\n#define "
                 "COMMUTES %d\n#define ORDERED %d\n#define MOMENTS %d\n#define STATE_WORDS %d\n"
                 "#define WIDE %d\n#define ROOM(n) ((n) > 0 ? (n) : 1)\n",
                 slots->count, map_inputs(problem), problem->output_count, nest->kept, nest->reduced,

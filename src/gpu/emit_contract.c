@@ -273,8 +273,10 @@ static void emit_log(const struct reducer *reducer, struct gpu_text *to)
                 "static inline void acc_join_sum(acc_t *a, acc_t of)\n{\n"
                 "    a->s += of.s == 0 ? 0 : of.s * EXP_BELOW_%s(origin_of(of.m) - origin_of(a->m));\n}\n\n",
                 cls, cls);
-    mf_text_append(to, "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
-                       "    s.r0_m = a.m;\n    s.r0_s = a.m - a.m == 0 ? a.s : 1;\n    return s;\n}\n\n");
+    mf_text_add(to,
+                "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
+                "    s.r0_m = a.m;\n    s.r0_s = a.m - a.m == 0 ? a.s * sum_unit_%s(a.m) : 0;\n    return s;\n}\n\n",
+                cls);
     mf_text_add(to, "static inline %s logarithm(%s s) { return log_of_sum_%s(s); }\n\n", type, type, cls);
 }
 
@@ -293,7 +295,7 @@ static void emit_log_product(const struct reducer *reducer, struct gpu_text *to)
                 "static inline acc_t greater(acc_t a, acc_t b) { return fold_max_%s(a, b); }\n\n"
                 "static inline acc_t exponential(acc_t d) { return EXP_BELOW_%s(d); }\n\n"
                 "static inline struct state acc_state(shape_ptr S, acc_t a)\n{\n    struct state s;\n"
-                "    s.r0_m = a;\n    s.r0_s = 1;\n    return s;\n}\n\n"
+                "    s.r0_m = a;\n    s.r0_s = 0;\n    return s;\n}\n\n"
                 "#define LOWEST %s\n",
                 cls, cls, cls, cls, mf_emit_fold_identity(FOLD_MAX, reducer->cls));
 }

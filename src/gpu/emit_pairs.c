@@ -5,7 +5,8 @@ enum dtype mf_emit_paired_type(const struct problem *problem, int r)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
     const struct node *node = &problem->program.map.node[reducer->arg[0]];
-    if (reducer->kind != RED_FOLD || (reducer->fold != FOLD_MIN && reducer->fold != FOLD_MAX) || node->op != OP_OPERAND)
+    const int extreme = reducer->kind == RED_FOLD && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX);
+    if ((!extreme && reducer->kind != RED_LSE) || node->op != OP_OPERAND)
         return DT_COUNT;
     const enum dtype type = problem->in_type[node->index];
     return type == DT_f16 || type == DT_bf16 ? type : DT_COUNT;
@@ -19,9 +20,35 @@ int mf_emit_has_pairs(const struct problem *problem)
     return 0;
 }
 
+/* The greatest and the least of a logsumexp, and the sums, of each. part: of mf_emit_pairs' functions. */
+static void emit_paired_sums(int r, const char *name, unsigned infinity, int part, struct gpu_text *to)
+{
+    if (part == 0)
+        mf_text_add(to, "    s[0].r%d_m = mf_bits_f32(0x%xu);\n    s[0].r%d_least = mf_bits_f32(0x%xu);\n", r,
+                    infinity | 0x80008000u, r, infinity);
+    for (int high = 0; high < 2 && part; high++)
+        if (part == 1)
+            mf_text_add(
+                to,
+                "    const float y%d_%d = plain_exp_f32(mf_%s_to_f32((uint16_t)(pair >> %d)), s[0].r%d_origin);\n"
+                "    s[%d].r%d_s = s[%d].r%d_s + (present ? y%d_%d : 0);\n",
+                r, high, name, 16 * high, r, high, r, high, r, r, high);
+        else
+            mf_text_add(to,
+                        "    s[%d].r%d_m = mf_%s_to_f32((uint16_t)(mf_f32_bits(s[0].r%d_m) >> %d));\n"
+                        "    s[%d].r%d_least = mf_%s_to_f32((uint16_t)(mf_f32_bits(s[0].r%d_least) >> %d));\n",
+                        !high, r, name, r, 16 * !high, !high, r, name, r, 16 * !high);
+    if (part == 1)
+        mf_text_add(to,
+                    "    if (present) {\n        s[0].r%d_m = mf_bits_f32(greater_%s(mf_f32_bits(s[0].r%d_m), pair));\n"
+                    "        s[0].r%d_least = mf_bits_f32(lesser_%s(mf_f32_bits(s[0].r%d_least), pair));\n    }\n",
+                    r, name, r, r, name, r);
+}
+
 void mf_emit_pairs(const struct problem *problem, struct gpu_text *to)
 {
-    static const char *const names[] = {"start_pair(struct lane s[2])", "chain_pair(struct lane s[2], uint32_t pair)",
+    static const char *const names[] = {"start_pair(struct lane s[2])",
+                                        "chain_pair(struct lane s[2], uint32_t pair, int present)",
                                         "end_pair(struct lane s[2])"};
     mf_text_append(to, "#if PAIRED_FOLDS\n");
     for (int i = 0; i < 3; i++) {
@@ -32,12 +59,17 @@ void mf_emit_pairs(const struct problem *problem, struct gpu_text *to)
                 continue;
             const int least = problem->program.reducer[r].fold == FOLD_MIN;
             const char *name = mf_dtypes[type].name;
+            if (problem->program.reducer[r].kind == RED_LSE) {
+                emit_paired_sums(r, name, type == DT_f16 ? 0x7c007c00u : 0x7f807f80u, i, to);
+                continue;
+            }
             const unsigned infinity = (type == DT_f16 ? 0x7c007c00u : 0x7f807f80u) | (least ? 0 : 0x80008000u);
             if (i == 0)
                 mf_text_add(to, "    s[0].r%d = mf_bits_f32(0x%xu);\n", r, infinity);
             else if (i == 1)
-                mf_text_add(to, "    s[0].r%d = mf_bits_f32(%s_%s(mf_f32_bits(s[0].r%d), pair));\n", r,
-                            least ? "least" : "greater", name, r);
+                mf_text_add(to,
+                            "    s[0].r%d = present ? mf_bits_f32(%s_%s(mf_f32_bits(s[0].r%d), pair)) : s[0].r%d;\n", r,
+                            least ? "least" : "greater", name, r, r);
             else
                 mf_text_add(to,
                             "    s[1].r%d = mf_%s_to_f32((uint16_t)(mf_f32_bits(s[0].r%d) >> 16));\n"

@@ -230,10 +230,17 @@ static void emit_lane(const struct problem *problem, struct gpu_text *to)
                         (i && program->reducer[r].kind == RED_ARG) || mf_emit_is_narrow(problem, r) ? "int"
                                                                                                     : field[i].type,
                         field[i].name);
+        if (program->reducer[r].kind == RED_LSE)
+            mf_text_add(to, "    %s r%d_least, r%d_origin;\n", mf_class_type[program->reducer[r].cls], r, r);
     }
     mf_text_append(to, "    int n;\n};\n\nstatic inline struct lane empty_lane(void)\n{\n    struct lane s;\n");
-    for (int r = 0; r < program->reducer_count; r++)
+    for (int r = 0; r < program->reducer_count; r++) {
         emit_empty(&program->reducer[r], r, lane_identity(problem, r), to);
+        if (program->reducer[r].kind == RED_LSE)
+            mf_text_add(to, "    s.r%d_least = %s;\n    s.r%d_origin = MF_MAGIC_%s;\n", r,
+                        mf_emit_fold_identity(FOLD_MIN, program->reducer[r].cls), r,
+                        mf_class_name[program->reducer[r].cls]);
+    }
     mf_text_append(to, "    s.n = 0;\n    return s;\n}\n\n");
 }
 
@@ -279,8 +286,7 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
                     type, r, r, type, r, cls, r, r, cls, r, r, r, r);
         break;
     case RED_LSE:
-        mf_text_add(to, "    s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n", r, cls, r, r,
-                    mf_emit_fold_identity(FOLD_MAX, reducer->cls));
+        mf_emit_sum_step(reducer, r, to);
         break;
     case RED_USER:
         if (!reducer->user->recipe->ordered)
@@ -337,28 +343,6 @@ static void emit_weights(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "    return w;\n}\n#endif\n\n");
 }
 
-/* The second phase of a lane of one element, if it is there, and of one or two: the greatest one's term is E(0) = 1.
- * (Of a maximum that is no number s does not matter.) */
-static void emit_second_of_few(const struct problem *problem, struct gpu_text *to)
-{
-    for (int two = 0; two < 2; two++) {
-        mf_text_add(to, "static inline void chain_%s(struct lane *s%s, int present)\n{\n", two ? "two" : "only",
-                    two ? ", struct element x, struct element y" : "");
-        for (int r = 0; r < problem->program.reducer_count; r++) {
-            const struct reducer *reducer = &problem->program.reducer[r];
-            const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
-            if (reducer->kind == RED_LSE && two)
-                mf_text_add(to,
-                            "    {\n        const %s d = x.a%d - y.a%d, e = mf_exp_below_%s(d < 0 ? d : -d);\n"
-                            "        s->r%d_s = 1 + (present ? e : 0);\n    }\n",
-                            type, r, r, cls, r);
-            else if (reducer->kind == RED_LSE)
-                mf_text_add(to, "    s->r%d_s = present ? 1 : 0;\n", r);
-        }
-        mf_text_append(to, "}\n\n");
-    }
-}
-
 void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
@@ -377,17 +361,8 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
         emit_chain_step(problem, r, to);
         mf_text_append(to, paired ? "#endif\n" : "");
     }
-    mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\nstatic inline void chain_second(struct lane *s, "
-                       "struct element x, int present)"
-                       "\n{\n    present = present > 0;\n");
-    for (int r = 0; r < program->reducer_count; r++)
-        if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to,
-                        "    {\n        const %s y = mf_exp_below_%s(x.a%d - s->r%d_m);\n"
-                        "        s->r%d_s = s->r%d_s + (present ? y : 0);\n    }\n",
-                        mf_class_type[program->reducer[r].cls], mf_class_name[program->reducer[r].cls], r, r, r, r);
-    mf_text_append(to, "}\n\n");
-    emit_second_of_few(problem, to);
+    mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\n");
+    mf_emit_settle_one(problem, to);
     mf_emit_pairs(problem, to);
 }
 
@@ -442,10 +417,11 @@ static void emit_merged_moments(int r, enum cls cls, int weighted, struct gpu_te
                 type, type, type, type, type, type, type, type, r, r, r, r, r, r, r, r, r);
 }
 
-static void emit_combine_step(const struct problem *problem, int r, int weighted, struct gpu_text *to)
+static void emit_combine_step(const struct problem *problem, int r, int weighted, enum sums_known known,
+                              struct gpu_text *to)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
-    const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
+    const char *cls = mf_class_name[reducer->cls];
     switch (reducer->kind) {
     case RED_FOLD:
         mf_text_add(to, "    c.r%d = %s_%s(a.r%d, b.r%d);\n", r, mf_emit_fold_function(reducer->fold), cls, r, r);
@@ -453,12 +429,8 @@ static void emit_combine_step(const struct problem *problem, int r, int weighted
     case RED_MOMENTS:
         emit_merged_moments(r, reducer->cls, weighted, to);
         break;
-    case RED_LSE: /* the greater one's factor is E(0) = 1; of a maximum that is no number s does not matter */
-        mf_text_add(to,
-                    "    {\n        const %s d = a.r%d_m - b.r%d_m, e = mf_exp_below_%s(d < 0 ? d : -d);\n"
-                    "        c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
-                    "        c.r%d_s = d < 0 ? a.r%d_s * e + b.r%d_s : a.r%d_s + b.r%d_s * e;\n    }\n",
-                    type, r, r, cls, r, cls, r, r, r, r, r, r, r);
+    case RED_LSE:
+        mf_emit_joined_sums(reducer, r, known, to);
         break;
     case RED_USER:
         if (reducer->user->recipe->ordered)
@@ -475,12 +447,19 @@ static void emit_combine_step(const struct problem *problem, int r, int weighted
     }
 }
 
-static void emit_combine(const struct problem *problem, int weighted, struct gpu_text *to)
+/* known: of sums of logsumexp (emit_sums.c). */
+static void emit_combine(const struct problem *problem, int weighted, enum sums_known known, struct gpu_text *to)
 {
-    mf_text_add(to, "static inline struct state %s(struct state a, struct state b%s)\n{\n    struct state c;\n",
-                weighted ? "combine_weighted" : "combine", weighted ? ", struct merge_weights w" : "");
+    static const char *const suffix[] = {"", "_near", "_plain"};
+    const char *name = weighted ? "combine_weighted" : "combine";
+    if (known && !mf_emit_has_kind(problem, RED_LSE)) {
+        mf_text_add(to, "#define %s%s %s\n", name, suffix[known], name);
+        return;
+    }
+    mf_text_add(to, "static inline struct state %s%s(struct state a, struct state b%s)\n{\n    struct state c;\n", name,
+                suffix[known], weighted ? ", struct merge_weights w" : "");
     for (int r = 0; r < problem->program.reducer_count; r++)
-        emit_combine_step(problem, r, weighted, to);
+        emit_combine_step(problem, r, weighted, known, to);
     if (mf_emit_has_count(problem) || !problem->program.reducer_count)
         mf_text_append(to, "    c.n = a.n + b.n;\n");
     if (mf_emit_has_kind(problem, RED_USER))
@@ -510,7 +489,8 @@ static void emit_merge_weights(const struct problem *problem, struct gpu_text *t
                         name, type, type, name, type, type, type);
     }
     mf_text_append(to, "    return w;\n}\n\n");
-    emit_combine(problem, 1, to);
+    for (int known = SUMS_ANY; known <= SUMS_PLAIN; known++)
+        emit_combine(problem, 1, (enum sums_known)known, to);
     mf_text_append(to, "#endif\n");
 }
 
@@ -549,9 +529,12 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
             mf_text_add(to, "    %s %s;\n", field[i].type, field[i].name);
     mf_text_append(to, "};\n\n");
     emit_identity(problem, to);
+    mf_emit_sums(problem, to);
     emit_better(problem, to);
     emit_lane(problem, to);
-    emit_combine(problem, 0, to);
+    for (int known = SUMS_ANY; known <= SUMS_PLAIN; known++)
+        emit_combine(problem, 0, (enum sums_known)known, to);
+    mf_emit_sum_states(problem, to);
     emit_merge_weights(problem, to);
     mf_text_append(to, "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
                        "distance, int even)\n{\n    struct state c;\n");

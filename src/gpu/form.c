@@ -31,7 +31,7 @@ int mf_gpu_is_columns(const struct problem *problem)
     return unit;
 }
 
-int mf_gpu_two_phases(const struct problem *problem)
+int mf_gpu_has_logsums(const struct problem *problem)
 {
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_LSE)
@@ -94,7 +94,7 @@ int mf_gpu_row_vector(const struct problem *problem)
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     if (!nest->reduced)
         return 1;
-    int most = mf_clamp(16 / item, 4, mf_gpu_two_phases(problem) ? 8 : 16);
+    int most = mf_clamp(16 / item, 4, mf_gpu_has_logsums(problem) ? 8 : 16);
     while (most > 4 && most * words > LANE_WORDS)
         most /= 2;
     int vector = mf_gpu_vector_along(problem, nest->kept + nest->reduced - 1, most);
@@ -168,36 +168,34 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
 {
     enum { MOST_WORDS = 4 /* of a lane's state */ };
     const struct nest *nest = &problem->memory;
-    const int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
+    const int operand = mf_gpu_only_operand(problem);
     const int arguments = loop < nest->kept && mf_nest_is_as_written(nest) && is_of_halves(problem, RED_ARG);
-    if ((!mf_gpu_two_phases(problem) && !arguments) || operand < 0 || item < 2 || nest->reduced != 1 ||
-        nest->window_count || nest->in[operand][loop] != 1 || mf_emit_lane_words(problem) > MOST_WORDS ||
-        problem->reduced_total <= (loop < nest->kept && item <= 4 ? LANES : TILE - 1) ||
-        (item == 4 && problem->reduced_total >= TILE)) /* those are faster from shared memory, 5 % on an H100 */
-        return 0;
-    return item > 2 ? 1 : mf_gpu_vector_along(problem, loop, 2) == 2 ? 2 : 0;
+    return arguments && operand >= 0 && nest->reduced == 1 && !nest->window_count && nest->in[operand][loop] == 1 &&
+                   mf_emit_lane_words(problem) <= MOST_WORDS && problem->reduced_total > LANES &&
+                   mf_gpu_vector_along(problem, loop, 2) == 2
+               ? 2
+               : 0;
 }
 
-int mf_gpu_is_tile_of_halves(const struct problem *problem)
+int mf_gpu_has_paired_sums(const struct problem *problem)
 {
-    return problem->reduced_total == TILE && mf_gpu_widest_item(problem) == 2 &&
-           mf_gpu_lanes_at_once(problem, problem->memory.kept) > 0;
+    return is_of_halves(problem, RED_LSE);
 }
 
 void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros)
 {
-    const int sums = is_of_halves(problem, RED_LSE), arguments = is_of_halves(problem, RED_ARG);
+    const int arguments = is_of_halves(problem, RED_ARG);
     const int64_t of_tile = problem->reduced_total < TILE ? problem->reduced_total : TILE;
     const int operand = mf_gpu_only_operand(problem);
     const int64_t step = operand < 0 ? 0 : problem->memory.in[operand][problem->memory.kept];
     mf_text_add(macros, "#define ALL_STEPS %d\n#define LANE_STEP %s\n",
                 (int)mf_power_above((of_tile + LANES - 1) / LANES),
                 step > INT32_MAX / LANES || step < -(INT32_MAX / LANES) ? "int64_t" : "int");
-    if (vector != 2 || (!sums && !arguments))
+    if (vector != 2 || !arguments)
         return;
     const struct reducer *reducer = &problem->program.reducer[0];
     const int brain = problem->in_type[problem->program.map.node[reducer->arg[0]].index] == DT_bf16;
-    const int least = arguments && reducer->fold == FOLD_MIN;
+    const int least = reducer->fold == FOLD_MIN;
     const char *type = brain ? "bf16" : "f16";
     if (brain)
         mf_text_add(macros,
@@ -209,10 +207,7 @@ void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_t
                     "#define LOW_HALF(word) mf_f16_to_f32((uint16_t)(word))\n"
                     "#define HIGH_HALF(word) mf_f16_to_f32((uint16_t)((word) >> 16))\n#define NO_PAIR %su\n",
                     least ? "0x7c007c00" : "0xfc00fc00");
-    if (sums)
-        mf_text_add(macros, "#define GREATER greater_%s\n#define LESSER lesser_%s\n", type, type);
-    else
-        mf_text_add(macros, "#define BEST %s_%s\n#define EQUAL equal_%s\n", least ? "least" : "greater", type, type);
+    mf_text_add(macros, "#define BEST %s_%s\n#define EQUAL equal_%s\n", least ? "least" : "greater", type, type);
 }
 
 /* A second meeting of blocks costs a few microseconds; what groups save grows with the states that the last block would
@@ -240,27 +235,6 @@ int mf_gpu_steps_at_once(const struct problem *problem, int vector)
     for (int i = 0; i < problem->input_count; i++)
         bytes += problem->map_uses[i] ? (vector > 1 ? vector : 4) * mf_dtypes[problem->in_type[i]].size : 0;
     return mf_power_below(mf_clamp(128 / (bytes < 8 ? 8 : bytes), 1, 8 < steps ? (bytes < 8 ? 16 : 8) : 8));
-}
-
-struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors, int states, int *threads)
-{
-    enum { OTHERS = 9 << 10 }; /* bytes that a kernel's other shared memory may take, but for states */
-    const struct problem *problem = &plan->problem;
-    int bytes = 0, item = mf_gpu_widest_item(problem), chunk = 16;
-    for (int i = 0; i < problem->input_count; i++) {
-        int here = problem->map_uses[i] ? vector * mf_dtypes[problem->in_type[i]].size : 0;
-        bytes += here;
-        while (here % chunk)
-            chunk /= 2;
-    }
-    int64_t state = mf_emit_state_bytes(problem);
-    int64_t each = (int64_t)(bytes + item - 1) / item * item * vectors + states * state;
-    int64_t room = MF_GPU_LIMITS(plan->device->gpu)->shared - OTHERS - LANES * state;
-    if (!mf_gpu_two_phases(problem) || each * GPU_WARP > room)
-        return (struct gpu_kept){0, 0};
-    while (each * *threads > room)
-        *threads /= 2;
-    return (struct gpu_kept){vectors, chunk};
 }
 
 int mf_gpu_read_form(const char *text, char name[16], int most, int *number)

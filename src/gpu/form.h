@@ -18,8 +18,8 @@ int mf_gpu_joins_groups(const struct problem *problem, int64_t block_columns, in
 int mf_gpu_any_order(const struct mf_plan *plan);
 /* Whether the columns of a fold lie next to each other in memory, and their elements do not. */
 int mf_gpu_is_columns(const struct problem *problem);
-/* Whether a reducer needs its elements twice. */
-int mf_gpu_two_phases(const struct problem *problem);
+/* Whether a reducer is a logsumexp. */
+int mf_gpu_has_logsums(const struct problem *problem);
 /* The most bytes of an element inside the reducers. */
 int mf_gpu_widest_item(const struct problem *problem);
 /* The same outside of them: of operands of the finish part that have several along the kept loop (-1: of all), and of
@@ -38,20 +38,14 @@ enum gpu_reader { READ_BY_ROWS, READ_BY_COLUMNS, READ_BY_FEW_WARPS /* of a multi
 int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
-/* Where elements are needed twice, and for arguments of columns of 16-bit floats: how many neighbours along a loop a
+/* For arguments of columns of 16-bit floats: how many neighbours along a loop a
  * thread takes with all steps of their lanes in registers (kernels/lanes.cl), or 0; and the macros of that. */
 int mf_gpu_lanes_at_once(const struct problem *problem, int loop);
-/* Rows of one tile of 16-bit elements that are needed twice: a warp keeps them in registers. */
-int mf_gpu_is_tile_of_halves(const struct problem *problem);
+/* Whether all that is asked for is a logsumexp of 16-bit floats as they are, two of which are compared as one. */
+int mf_gpu_has_paired_sums(const struct problem *problem);
 void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros);
 int mf_gpu_most_threads(const struct mf_plan *plan, int wanted);
 int mf_gpu_steps_at_once(const struct problem *problem, int vector);
-/* KEEP and KEPT_CHUNK of kernels/fold.cl, where a thread reads so many vectors and has so many states in shared memory
- * too: that or 0. A block gets fewer threads, a warp's at least, if they would not fit there. */
-struct gpu_kept {
-    int vectors, chunk;
-};
-struct gpu_kept mf_gpu_keep(const struct mf_plan *plan, int vector, int vectors, int states, int *threads);
 
 static inline int mf_clamp(int64_t value, int low, int high)
 {

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "emit_reducers.h"
 #include "texts.h"
 #include "vocabulary.h"
 
@@ -183,6 +184,7 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
     mf_text_append(to, conditional ? mf_text_conditional_cu : "");
     mf_emit_after_shape(problem, &gpu->slots, to);
     mf_text_append(to, mf_text_common_cl);
+    mf_emit_settle(problem, to);
     if (choice->fold)
         mf_text_append(to, choice->fold);
     if (choice->functions.text)

@@ -149,6 +149,9 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define LOADED()
 #define LOADED_TOGETHER()
 #define LIKELY(condition) (condition)
+/* Whether it may be so for any thread of a warp. */
+#define ANY_OF_WARP(condition) 1
+#define NOT_INLINE __attribute__((noinline))
 #define UNROLL
 #define BOUND(bound, most) (bound)
 #define GUARD(condition) 1

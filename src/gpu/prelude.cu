@@ -321,6 +321,9 @@ template <typename vector> static inline vector read_once(const vector *from)
     return x.v;
 }
 #define READ_ONCE(place) read_once(place)
+/* Whether it is so for any thread of a warp; all threads of one ask together. */
+#define ANY_OF_WARP(condition) __any_sync(0xffffffffu, condition)
+#define NOT_INLINE __noinline__
 #define UNROLL _Pragma("unroll")
 /* A loop's bound, and the condition in it: unrolled loops need constant bounds, PoCL's barriers no conditions. */
 #define BOUND(bound, most) (most)

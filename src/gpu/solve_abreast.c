@@ -65,8 +65,7 @@ static int short_row_pays(const struct problem *problem)
     return item > 2 || n < MOST_AT_ONCE || mf_emit_has_kind(problem, RED_MOMENTS);
 }
 
-/* Longer ones: elements that are needed twice, but not in whole batches of vectors or tiles, and states of several
- * values. */
+/* Longer ones: logsumexp, but not of whole batches of vectors or tiles, and states of several values. */
 static int long_row_pays(const struct mf_plan *plan)
 {
     enum { MOST_TILES = 4 };
@@ -75,7 +74,7 @@ static int long_row_pays(const struct mf_plan *plan)
     const int64_t n = problem->reduced_total, multiprocessors = MF_GPU_LIMITS(plan->device->gpu)->multiprocessors;
     if (item > 4 || n > MOST_TILES * TILE || (n > TILE && problem->kept_total < WARPS / 2 * multiprocessors))
         return 0;
-    if (mf_gpu_two_phases(problem))
+    if (mf_gpu_has_logsums(problem))
         return n > TILE ? !aligned || n % TILE : !aligned || (item <= 2 && n % (8 * LANES));
     return !aligned && !has_folds_only(problem) && (n <= TILE ? item <= 2 : n <= TILE + TILE / (item < 2 ? 2 : item));
 }
@@ -123,7 +122,7 @@ static mf_status make_long(struct mf_plan *plan)
     const int steps = (last + LANES - 1) / LANES, above = (int)mf_power_above(steps);
     const int rough = tiles > 1 ? above / 2 : above / 8; /* every number of steps would be a kernel of its own */
     const int chain = rough > 1 ? (steps + rough - 1) / rough * rough : steps;
-    const int shifts = mf_gpu_two_phases(&plan->problem) || n > 3 * MOST_AT_ONCE; /* measured on an H100 */
+    const int shifts = mf_gpu_has_logsums(&plan->problem) || n > 3 * MOST_AT_ONCE; /* measured on an H100 */
     struct gpu_choice choice = {.kernel = mf_text_lengthwise_cl};
     mf_text_append(&choice.functions, mf_text_tile_lanes_cl);
     mf_text_add(&choice.macros,

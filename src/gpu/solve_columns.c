@@ -133,33 +133,24 @@ static double worth_of(const struct problem *problem, const struct columns_form 
     return busy * (in_flight < 1 ? in_flight : 1) * span / (span + 1) * wide * warps / (warps + 8);
 }
 
-/* Whether form_in_turn is to be wide: of 16-bit floats that are needed twice, where columns are enough. */
-static int wants_wide(const struct problem *problem, int64_t tiles, const struct gpu_limits *limits)
-{
-    enum { WIDE = 128 };
-    return mf_gpu_two_phases(problem) && mf_gpu_widest_item(problem) == 2 &&
-           2 * problem->kept_total * tiles >= (int64_t)3 * limits->multiprocessors * WIDE;
-}
-
 /* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
- * are then in registers, for columns that begin anywhere, whose elements are read one by one, and for elements that are
- * needed twice: of four bytes these stay in registers, all steps of a lane; else they are kept in shared memory. (Forms
- * measured on an H200.) */
-static struct columns_form form_in_turn(const struct problem *problem, int widest, int wide)
+ * are then in registers, and for columns that begin anywhere, whose elements are read one by one. (Forms measured on an
+ * H200.) */
+static struct columns_form form_in_turn(const struct problem *problem, int widest)
 {
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
     const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept - 1);
     if (at_once) {
         vector = at_once;
-        beside = vector * GPU_WARP * (wide ? 2 : 1);
+        beside = vector * GPU_WARP;
         batch = TILE / LANES;
-        threads = item > 2 ? 256 : wide ? 512 : mf_gpu_two_phases(problem) ? 256 : 128;
-    } else if (mf_gpu_two_phases(problem)) {
-        vector = item < 4 ? 4 : item > 4 ? 2 : 1;
-        beside = 128 / item;
+        threads = 128;
+    } else if (mf_gpu_has_logsums(problem)) {
+        vector = 2;
+        beside = item < 4 ? 64 : GPU_WARP;
         batch = item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
-        threads = item == 4 ? 128 : 256;
+        threads = item < 4 ? 512 : 256;
     } else if (widest > 1) {
         vector = words > 8 ? 1 : words > 3 ? 2 : 4;
         beside = mf_clamp(256 / item, 1, 64);
@@ -171,7 +162,7 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
         threads = item == 4 ? 128 : 256;
         batch = item > 4 || words > 2 ? 16 : 32;
     }
-    if (!mf_gpu_two_phases(problem) && (problem->memory.reduced > 1 || problem->memory.window_count))
+    if (!mf_gpu_has_logsums(problem) && (problem->memory.reduced > 1 || problem->memory.window_count))
         batch = 8; /* each place has divisions of its own */
     struct columns_form form = {.vector = mf_clamp(vector, 1, widest), .in_turn = 1, .groups = 1};
     form.batch = mf_clamp(mf_power_above(steps), 1, batch);
@@ -180,6 +171,8 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     while (block_threads(&form) * form.vector * mf_emit_state_bytes(problem) > SHARED_BYTES && form.lane_threads > 2)
         form.lane_threads /= 2;
     form.present = form.held = LANES / form.lane_threads;
+    if (!at_once && mf_gpu_has_logsums(problem) && threads == block_threads(&form))
+        form.room = (item > 4 ? 512 : GPU_ROOM) / threads; /* where columns are enough */
     return form;
 }
 
@@ -307,8 +300,8 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                        words == (item > 4 ? 2 : 1) && problem->kept_total >= 256 * limits->multiprocessors
                    ? make_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
-    if (mf_gpu_two_phases(problem))
-        return form_in_turn(problem, widest, wants_wide(problem, tiles, limits));
+    if (mf_gpu_has_logsums(problem))
+        return form_in_turn(problem, widest);
     if (!many)
         return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
     if (item > 4 && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
@@ -318,13 +311,13 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
         return form;
     }
     if (mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
-        return form_in_turn(problem, widest, 0);
+        return form_in_turn(problem, widest);
     const struct columns_form together = together_form(problem, tiles, widest, limits);
     const struct columns_form all_lanes = together.vector ? together : form_of_one(problem, widest);
     if (all_lanes.vector)
         return all_lanes;
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
-        return form_in_turn(problem, widest, 0);
+        return form_in_turn(problem, widest);
     if (widest == 1) {
         form = make_form(problem, 1, 8, GPU_WARP);
         form.batch = 1;
@@ -360,22 +353,6 @@ static struct columns_form columns_form(const struct problem *problem, int64_t t
                 }
             }
     return best;
-}
-
-/* KEEP of a form in turn, and as few lanes at once as that wants. */
-static struct gpu_kept keep_lane(const struct mf_plan *plan, struct columns_form *form)
-{
-    int64_t reduced = plan->problem.reduced_total, steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;
-    int threads = block_threads(form);
-    struct gpu_kept keep = mf_gpu_keep(plan, form->vector, (int)(steps + form->batch - 1) / form->batch * form->batch,
-                                       form->vector, &threads);
-    while (keep.vectors && block_threads(form) > threads && form->lane_threads > 1) {
-        form->lane_threads /= 2;
-        form->present = form->held *= 2;
-    }
-    if (block_threads(form) > threads)
-        keep.vectors = 0;
-    return keep;
 }
 
 /* Fewer threads to a block, if it may not have as many. */
@@ -424,11 +401,7 @@ static mf_status make(struct mf_plan *plan)
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
     struct columns_form form = columns_form(problem, tiles, limits);
     fit_block(&form, mf_gpu_most_threads(plan, MOST_THREADS));
-    struct gpu_kept keep = {0, 0};
     const int whole = form.in_turn && mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) == form.vector;
-    if (form.in_turn && !whole && form.batch < TILE / LANES)
-        keep = keep_lane(plan, &form);
-    int held = !keep.vectors && (int64_t)form.batch * LANES >= (reduced < TILE ? reduced : TILE);
     int64_t block_columns = (int64_t)form.column_threads * form.groups * form.vector;
     int64_t column_blocks = (problem->kept_total + block_columns - 1) / block_columns;
     const int64_t share = tiles_of_block(problem, &form, tiles, column_blocks, limits);
@@ -440,7 +413,7 @@ static mf_status make(struct mf_plan *plan)
                                 .vector_loop = problem->memory.kept - 1,
                                 .reads_once = mf_gpu_reads_once(problem, form.vector, READ_BY_COLUMNS),
                                 .beside = form.room};
-    if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_two_phases(problem))
+    if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_has_logsums(problem))
         choice.beside = 2; /* a few registers more, and there is room for one */
     choice.blocks = column_blocks * parts;
     choice.own[0] = tiles;
@@ -454,23 +427,24 @@ static mf_status make(struct mf_plan *plan)
     /* without the kernel for whole tiles; so too where the last tile would take others' time */
     const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
-        if (mf_gpu_widest_item(problem) > 4 || !mf_gpu_two_phases(problem)) /* fewer warps: solve_rows.c */
+        if (mf_gpu_widest_item(problem) > 4 || !mf_gpu_has_logsums(problem)) /* fewer warps: solve_rows.c */
             choice.most_beside = GPU_ROOM / choice.threads;
         choice.reads_once = choice.reads_once && mf_gpu_widest_item(problem) == 4;
         choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
         mf_gpu_define_lanes(problem, form.vector, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);
     }
+    if (form.in_turn && !whole && form.vector > 1 && mf_gpu_has_paired_sums(problem))
+        mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
-                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n#define KEEP "
-                "%d\n#define KEPT_CHUNK %d\n#define LANE_AT_ONCE %d\n"
+                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
                 "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define STORES_VECTORS %d\n"
                 "#define JOIN_STATES %d\n#define GROUPED %d\n#define ALONE %d\n",
-                form.column_threads, form.lane_threads, form.held, form.batch, keep.vectors, keep.chunk, held,
-                form.in_turn, form.present, reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
-                form.together, whole, one_part, form.vector > form.lane_threads, choice.threads * form.vector,
+                form.column_threads, form.lane_threads, form.held, form.batch, form.in_turn, form.present,
+                reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles), form.together, whole, one_part,
+                form.vector > form.lane_threads, choice.threads * form.vector,
                 mf_gpu_joins_groups(problem, block_columns, tiles, share), tiles > 1 && parts == 1);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",

@@ -43,7 +43,7 @@ static int lies_in_rows(const struct problem *problem)
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
-    return mf_gpu_any_order(plan) && lies_in_rows(problem) && !mf_gpu_two_phases(problem) &&
+    return mf_gpu_any_order(plan) && lies_in_rows(problem) && !mf_gpu_has_logsums(problem) &&
            mf_emit_bytes_operand(problem) < 0 && problem->reduced_total <= (int64_t)TILE * TILE * LANES &&
            team_of(problem) <= mf_gpu_most_threads(plan, MOST_THREADS) &&
            2 * LANES * problem->kept_total * mf_emit_state_bytes(problem) <= SHARED_BYTES;

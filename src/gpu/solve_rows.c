@@ -6,7 +6,7 @@
 
 static int applicable(const struct mf_plan *plan)
 {
-    return plan->problem.reduced_total <= TILE && mf_gpu_any_order(plan) && !mf_gpu_is_tile_of_halves(&plan->problem);
+    return plan->problem.reduced_total <= TILE && mf_gpu_any_order(plan);
 }
 
 /* Rows of few whole steps are read several at once, as shorter ones are, so that a thread has as much in flight: how
@@ -15,7 +15,7 @@ static int rows_of_steps(const struct problem *problem, int most, int inputs, in
 {
     enum { VECTORS = 8 /* of a thread in flight */ };
     const int rows = mf_power_below(VECTORS / steps < 1 ? 1 : VECTORS / steps);
-    return problem->reduced_total % LANES || inputs > 1 || mf_gpu_two_phases(problem) ? 1 : rows < most ? rows : most;
+    return problem->reduced_total % LANES || inputs > 1 || mf_gpu_has_logsums(problem) ? 1 : rows < most ? rows : most;
 }
 
 /* Rows of many steps and a state of one number. Of 16 bits, and whole tiles of 8, a warp takes a row in vectors of 4,
@@ -35,8 +35,10 @@ static struct long_rows long_rows(const struct problem *problem, int vector)
     const int item = mf_gpu_widest_item(problem), whole = problem->reduced_total == TILE;
     const int one = mf_emit_state_words(problem) <= 2;
     struct long_rows rows = {vector, 0, 256, whole && one && item <= 2 ? GPU_ROOM : 0, 0, READ_BY_ROWS};
+    if (mf_gpu_has_logsums(problem) && vector >= 4 && item >= 4 && problem->reduced_total > MANY)
+        rows.room = item == 4 ? GPU_ROOM : GPU_ROOM / 2;
     if (vector < 4 || !one || problem->reduced_total <= MANY || mf_gpu_only_operand(problem) < 0 ||
-        problem->memory.reduced > 1 || problem->memory.window_count || mf_gpu_two_phases(problem))
+        problem->memory.reduced > 1 || problem->memory.window_count || mf_gpu_has_logsums(problem))
         return rows;
     if (item == 2 || (item == 1 && whole))
         rows.vector = 4;
@@ -97,9 +99,6 @@ static mf_status make(struct mf_plan *plan)
         batch = shifted ? (int)((reduced + vector - 1 + LANES - 1) / LANES) : (int)mf_power_above(steps);
     batch = is_long.batch ? is_long.batch : batch;
     int threads = is_long.threads;
-    struct gpu_kept keep = {0, 0};
-    if (!together)
-        keep = mf_gpu_keep(plan, vector, (steps + batch - 1) / batch * batch * (vector > 1 ? 1 : 4), 1, &threads);
     while (threads > 64 && problem->kept_total * width / rows < 4 * (int64_t)limits->multiprocessors * threads)
         threads /= 2; /* few rows: a part of them to every multiprocessor */
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,
@@ -116,12 +115,13 @@ static mf_status make(struct mf_plan *plan)
     choice.own[6] = bounds[0];
     choice.own[7] = bounds[1];
     mf_text_add(&choice.macros,
-                "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n#define KEEP "
-                "%d\n#define KEPT_CHUNK %d\n"
+                "#define WIDTH %d\n#define HELD %d\n#define ROWS %d\n#define STEPS %d\n#define BATCH %d\n"
                 "#define EXACT %d\n#define WHOLE_BATCHES %d\n#define TOGETHER %d\n",
-                width, held, rows, together ? steps : 0, batch, keep.vectors, keep.chunk,
-                reduced == (int64_t)width * held * steps, !shifted && reduced % ((int64_t)LANES * batch) == 0,
-                vector > 1 && !shifted && !mf_gpu_two_phases(problem));
+                width, held, rows, together ? steps : 0, batch, reduced == (int64_t)width * held * steps,
+                !shifted && reduced % ((int64_t)LANES * batch) == 0,
+                vector > 1 && !shifted && !mf_gpu_has_logsums(problem));
+    if (!together && vector >= 4 && !shifted && mf_gpu_has_paired_sums(problem))
+        mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     mf_text_add(&choice.macros, "#define TEAM_VECTOR %d\n", steps > 1 ? vector : 1);
     snprintf(choice.text, sizeof choice.text, "%d threads of %d lanes a row, vectors of %d, %d rows at once", width,
              held, vector, rows);

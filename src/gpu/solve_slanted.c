@@ -32,7 +32,7 @@ static int applicable(const struct mf_plan *plan)
     const struct nest *nest = &problem->memory;
     int operand = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
     if (operand < 0 || !mf_gpu_any_order(plan) || !mf_gpu_is_columns(problem) || nest->window_count ||
-        nest->reduced != 1 || mf_gpu_two_phases(problem))
+        nest->reduced != 1 || mf_gpu_has_logsums(problem))
         return 0;
     int vector = vector_of(problem);
     /* a state of two words; of few elements one, and only where reading one by one is too slow */

@@ -42,8 +42,7 @@ static mf_status make(struct mf_plan *plan)
     choice.own[0] = tiles;
     mf_gpu_define_lanes(problem, 1, &choice.macros);
     mf_text_append(&choice.functions, mf_text_lanes_cl);
-    mf_text_add(&choice.macros, "#define CLUSTER %d\n#define BATCH 1\n#define TEAM_VECTOR 1\n#define KEPT_CHUNK 0\n",
-                cluster);
+    mf_text_add(&choice.macros, "#define CLUSTER %d\n#define BATCH 1\n#define TEAM_VECTOR 1\n", cluster);
     snprintf(choice.text, sizeof choice.text, "%d tiles, clusters of %d", tiles, cluster);
     return mf_gpu_make(plan, &choice);
 }

@@ -7,7 +7,7 @@
 
 static int applicable(const struct mf_plan *plan)
 {
-    return mf_gpu_any_order(plan) && (plan->problem.reduced_total > TILE || mf_gpu_is_tile_of_halves(&plan->problem));
+    return mf_gpu_any_order(plan) && plan->problem.reduced_total > TILE;
 }
 
 /* How threads read an output's tiles: elements at once, steps before they compute; how many threads a block has at
@@ -27,7 +27,7 @@ static int sums_values(const struct program *program)
 static int has_full_moments(const struct problem *problem)
 {
     return mf_emit_has_kind(problem, RED_MOMENTS) && problem->reduced_total % TILE == 0 &&
-           !problem->memory.window_count && !mf_gpu_two_phases(problem);
+           !problem->memory.window_count && !mf_gpu_has_logsums(problem);
 }
 
 /* Whether a tile's steps may all stand in a kernel's text: moments, and little beside them, of elements as they are, of
@@ -57,8 +57,9 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
     const int half = narrow && ((many && !once) || sums_values(&problem->program));
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 256,
                               mf_emit_lane_words(problem) > 2 ? 0 : GPU_ROOM, 0};
-    if (mf_gpu_two_phases(problem))
-        form.room = item == 4 ? 1536 : item == 8 ? 768 : GPU_ROOM;
+    if (mf_gpu_has_logsums(problem))
+        return (struct tiles_form){vector, item == 4 ? 16 : form.batch, item == 8 ? 128 : 256,
+                                   item == 8 ? 512 : GPU_ROOM, 0};
     else if (vector < 4 || shifted || mf_gpu_only_operand(problem) < 0 || problem->memory.reduced > 1 ||
              problem->memory.window_count)
         return form;
@@ -114,7 +115,7 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
     const int bytes = mf_emit_bytes_operand(problem) >= 0, one = bytes || mf_emit_state_words(problem) == 1;
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 128,
-                              several || mf_gpu_two_phases(problem) ? 0 : GPU_ROOM, 0};
+                              several || mf_gpu_has_logsums(problem) ? 0 : GPU_ROOM, 0};
     const int number = item == 8 ? mf_emit_state_words(problem) == 2 : one;
     if (number && item > 1 && vector > 1 && !shifted && problem->memory.reduced == 1 &&
         mf_gpu_only_operand(problem) >= 0 && problem->kept_total && !(item == 2 && sums_values(&problem->program)) &&
@@ -141,10 +142,10 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     return form;
 }
 
-/* Elements that are needed twice, in registers: a warp takes a tile. (Measured on an H200.) */
-static struct tiles_form turns_form(const struct problem *problem, int vector)
+/* Sums of logsumexp of 16-bit floats as they are: a warp takes a tile, in vectors of 4. (Measured on an H200.) */
+static struct tiles_form sums_form(void)
 {
-    return (struct tiles_form){vector, 1, 64, mf_gpu_widest_item(problem) == 8 ? 512 : GPU_ROOM, 0};
+    return (struct tiles_form){4, 16, 128, 1536, 0};
 }
 
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler
@@ -152,16 +153,16 @@ static struct tiles_form turns_form(const struct problem *problem, int vector)
 static int wants_loads_together(const struct problem *problem, int64_t parts)
 {
     const int least = parts > 1 ? 8 : has_full_moments(problem) && has_short_steps(problem) ? 2 : 4;
-    return mf_gpu_widest_item(problem) >= least && mf_emit_state_words(problem) > 3 && !mf_gpu_two_phases(problem);
+    return mf_gpu_widest_item(problem) >= least && mf_emit_state_words(problem) > 3 && !mf_gpu_has_logsums(problem);
 }
 
-/* Elements that are needed twice, of rows that begin anywhere: a warp takes a tile element by element, its accesses
+/* Sums of logsumexp of rows that begin anywhere: a warp takes a tile element by element, its accesses
  * begin where lines do (kernels/tile_lanes.cl). */
 static int is_along(const struct problem *problem, int vector)
 {
     const struct nest *nest = &problem->memory;
     const int operand = mf_gpu_only_operand(problem);
-    return vector == 1 && mf_gpu_two_phases(problem) && operand >= 0 && !nest->window_count && nest->reduced == 1 &&
+    return vector == 1 && mf_gpu_has_logsums(problem) && operand >= 0 && !nest->window_count && nest->reduced == 1 &&
            nest->in[operand][nest->kept] == 1 && mf_gpu_widest_item(problem) <= 4 &&
            !mf_emit_has_kind(problem, RED_USER);
 }
@@ -218,25 +219,19 @@ static mf_status make(struct mf_plan *plan)
             parts = wanted / (problem->kept_total ? problem->kept_total : 1);
     const int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
     const int along = is_along(problem, choice.vector);
-    const int at_once = along ? 0 : mf_gpu_lanes_at_once(problem, problem->memory.kept);
+    const int sums = choice.vector >= 4 && !choice.shifted && mf_gpu_has_paired_sums(problem);
     const struct tiles_form form = along       ? (struct tiles_form){1, 1, 64, GPU_ROOM, 0}
-                                   : at_once   ? turns_form(problem, at_once)
+                                   : sums      ? sums_form()
                                    : parts > 1 ? shared_form(problem, lanes, choice.vector, choice.shifted)
                                                : own_form(problem, tiles, choice.vector, choice.shifted);
     choice.vector = form.vector;
     choice.reads_once = mf_gpu_reads_once(problem, form.vector, READ_BY_ROWS);
-    const int team = at_once ? GPU_WARP : LANES / (choice.vector > 1 ? choice.vector : 4);
+    const int team = LANES / (choice.vector > 1 ? choice.vector : 4);
     choice.threads = mf_clamp(mf_power_above(tiles) * team, GPU_WARP, form.threads);
-    struct gpu_kept keep = {0, 0};
-    if (at_once) {
-        mf_gpu_define_lanes(problem, at_once, &choice.macros);
-        mf_text_append(&choice.functions, mf_text_lanes_cl);
-        mf_text_append(&choice.functions, mf_text_turns_cl);
-    } else if (along) {
+    if (along)
         add_along(problem, &choice);
-    } else {
-        keep = mf_gpu_keep(plan, choice.vector, TILE / LANES * (choice.vector > 1 ? 1 : 4), 1, &choice.threads);
-    }
+    if (sums)
+        mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     int teams = choice.threads / team;
     int64_t most = (tiles + teams - 1) / teams;
     parts = parts < 1 ? 1 : parts > most ? most : parts;
@@ -253,20 +248,20 @@ static mf_status make(struct mf_plan *plan)
     if (!few)
         choice.workspace_bytes = problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
                                                         ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));
-    int beside = few && few <= MOST_FEW && !mf_gpu_two_phases(problem) ? outputs_beside(problem, choice.vector) : 1;
+    int beside = few && few <= MOST_FEW && !mf_gpu_has_logsums(problem) ? outputs_beside(problem, choice.vector) : 1;
     if (beside > 1) {
         choice.threads = mf_clamp(few * beside * team, GPU_WARP, 256);
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
-    if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_two_phases(problem) && !along)
+    if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_has_logsums(problem) && !along)
         define_moments(problem, &form, lanes, few == tiles, &choice.macros);
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,
-                "#define BATCH %d\n#define KEEP %d\n#define KEPT_CHUNK %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
-                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define TURNS %d\n",
-                form.batch, keep.vectors, keep.chunk, choice.vector, few, beside, lanes > 0,
-                choice.vector > 1 && wants_loads_together(problem, parts), at_once ? LANES / GPU_WARP / at_once : 1);
+                "#define BATCH %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
+                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n",
+                form.batch, choice.vector, few, beside, lanes > 0,
+                choice.vector > 1 && wants_loads_together(problem, parts));
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     return mf_gpu_make(plan, &choice);

@@ -76,7 +76,7 @@ enum { LEAST_LEAF = 4, LEAVES = 4 /* in a turn */ };
 static int room_of(const struct problem *problem, int vector, int leaf, int levels)
 {
     enum { MANY = 24, ALL_LEVELS = 7 };
-    const int words = mf_emit_lane_words(problem) * vector, exponentials = mf_gpu_two_phases(problem);
+    const int words = mf_emit_lane_words(problem) * vector, exponentials = mf_gpu_has_logsums(problem);
     const int loaded = LEAVES * (leaf + 1) * vector * mf_gpu_widest_item(problem) / 4, all = levels == ALL_LEVELS;
     if (!mf_emit_is_ordered(problem))
         return GPU_ROOM;

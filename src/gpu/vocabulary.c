@@ -2,8 +2,8 @@
  * functions, took NVRTC as long as all else in the text.
  *
  * How those files are written is relied on: a function begins in column 0 with "static inline", or of one class with
- * F1, F2 or F3 (which call each other by MF_PASTE), and ends on its first line if that has a brace, else at the next brace in column 0. What is no function
- * is taken as it is. */
+ * F1, F2 or F3 (which call each other by MF_PASTE), and ends on its first line if that has a brace, else at the next
+ * brace in column 0. What is no function is taken as it is. */
 #include "vocabulary.h"
 
 #include <ctype.h>

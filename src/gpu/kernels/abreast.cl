@@ -16,36 +16,90 @@ static inline struct place next_row(shape_ptr S, struct place p)
     return p;
 }
 
-/* The second phase of a thread's lane j. */
-static inline void second_phase(const struct raw r[SLOTS], int j, int t, int n, struct lane *l)
-{
-    if (j + OWN_LANES >= SLOTS) {
-        chain_only(l, j < FULL || j * WARP + t < n);
-    } else if (j + 2 * OWN_LANES >= SLOTS) {
-        const int i = j + OWN_LANES;
-        chain_two(l, map_element(r[j]), map_element(r[i]), i < FULL || i * WARP + t < n);
-    } else {
-        UNROLL
-        for (int i = j; i < SLOTS; i += OWN_LANES)
-            chain_second(l, map_element(r[i]), i < FULL || i * WARP + t < n);
-    }
-}
-
 /* A thread's lanes of a row, from its elements. */
-static inline void lanes_of_row(shape_ptr S, const struct raw r[SLOTS], int t, int n, struct state s[4])
+static inline void lanes_of_row(shape_ptr S, const struct raw r[SLOTS], int t, int n, struct lane l[OWN_LANES])
 {
     UNROLL
     for (int j = 0; j < OWN_LANES; j++) {
-        struct lane l = empty_lane();
+        l[j] = empty_lane();
         UNROLL
         for (int k = 0; k < CHAIN; k++) {
             const int i = k * OWN_LANES + j;
             if (i < SLOTS)
-                chain(S, &l, map_element(r[i]), k, j * WARP + t, weights_of(k), i < FULL || i * WARP + t < n);
+                chain(S, &l[j], map_element(r[i]), k, j * WARP + t, weights_of(k), i < FULL || i * WARP + t < n);
         }
-        if (TWO_PHASES)
-            second_phase(r, j, t, n, &l);
-        s[j] = lane_state(S, l, j * WARP + t, j < FULL || j * WARP + t < n);
+    }
+}
+
+static inline void states_of_row(shape_ptr S, const struct lane l[OWN_LANES], int t, int n, struct state s[4])
+{
+    UNROLL
+    for (int j = 0; j < OWN_LANES; j++)
+        s[j] = lane_state(S, l[j], j * WARP + t, j < FULL || j * WARP + t < n);
+}
+
+/* The trees of ROWS rows; which of them the thread has then. */
+static inline int row_trees(EXCHANGE_TYPE exchange_, weights_type weights_, int t, int n, const int known,
+                            struct state s[ROWS][4])
+{
+    int rows = ROWS, mine = 0;
+    UNROLL
+    for (int m = 0; m < ROWS; m++)
+        own_levels(weights_, t, n, 0, OWN_LANES, FULL, SLOTS, known, s[m]);
+    UNROLL
+    for (int level = 4; level >= 0; level--) {
+        const int distance = 1 << level, upper = (t & distance) != 0;
+        const int halves = rows > 1;
+        rows = halves ? rows / 2 : 1;
+        mine += halves && upper ? rows : 0;
+        UNROLL
+        for (int m = 0; m < BOUND(rows, ROWS > 1 ? ROWS / 2 : 1); m++)
+            if (GUARD(m < rows)) {
+                struct state keep = s[m][0], give = keep;
+                if (halves) {
+                    keep = choose(upper, s[m + rows][0], s[m][0]);
+                    give = choose(upper, s[m][0], s[m + rows][0]);
+                }
+                give = exchange_state(exchange_, give, distance, 1);
+                s[m][0] = across_level(weights_, keep, give, level, t, n, 1, known);
+            }
+    }
+    return mine;
+}
+
+/* Rows whose sums are not all plain, one after the other: elements are read again. */
+static inline void sure_rows(EXCHANGE_TYPE exchange_, weights_type weights_, struct tensors T, shape_ptr S,
+                             int64_t first, int64_t past, int t, int n)
+{
+    NO_UNROLL
+    for (int m = 0; m < ROWS; m++) {
+        const struct place row = kept_place(S, first + m);
+        struct raw r[SLOTS];
+        struct lane l[OWN_LANES];
+        struct state s[4];
+        UNROLL
+        for (int i = 0; i < SLOTS; i++) {
+            r[i] = no_raw();
+            if (i < FULL || i * WARP + t < n)
+                r[i] = fetch(T, element_place(S, row, t + i * WARP));
+        }
+        lanes_of_row(S, r, t, n, l);
+        UNROLL
+        for (int j = 0; j < OWN_LANES; j++)
+            if (j + OWN_LANES >= SLOTS)
+                settle_one(&l[j], j < FULL || j * WARP + t < n);
+            else
+                settle(T, S, row, &l[j], j * WARP + t, lane_count(n, j * WARP + t));
+        states_of_row(S, l, t, n, s);
+        own_levels(weights_, t, n, 0, OWN_LANES, FULL, SLOTS, SURE, s);
+        NO_UNROLL
+        for (int level = 4; level >= 0; level--)
+            s[0] = across_level(weights_, s[0], exchange_state(exchange_, s[0], 1 << level, 1), level, t, n, 1, SURE);
+#if HAS_COUNT
+        s[0].n = n;
+#endif
+        if (t == 0 && first + m >= past)
+            finish_output(T, S, first + m, s[0], n);
     }
 }
 
@@ -79,30 +133,27 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     make_weights(weights_, n);
     if (MERGE_WEIGHTS)
         BARRIER();
+    extent_t extent = 0;
     UNROLL
     for (int m = 0; m < ROWS; m++) {
-        lanes_of_row(S, r[m], t, n, s[m]);
-        own_levels(weights_, t, n, 0, OWN_LANES, FULL, SLOTS, s[m]);
-    }
-    int rows = ROWS, mine = 0;
-    UNROLL
-    for (int level = 4; level >= 0; level--) {
-        const int distance = 1 << level, upper = (t & distance) != 0;
-        const int halves = rows > 1;
-        rows = halves ? rows / 2 : 1;
-        mine += halves && upper ? rows : 0;
+        struct lane l[OWN_LANES];
+        lanes_of_row(S, r[m], t, n, l);
         UNROLL
-        for (int m = 0; m < BOUND(rows, ROWS > 1 ? ROWS / 2 : 1); m++)
-            if (GUARD(m < rows)) {
-                struct state keep = s[m][0], give = keep;
-                if (halves) {
-                    keep = choose(upper, s[m + rows][0], s[m][0]);
-                    give = choose(upper, s[m][0], s[m + rows][0]);
-                }
-                give = exchange_state(exchange_, give, distance, 1);
-                s[m][0] = across_level(weights_, keep, give, level, t, n, 1);
-            }
+        for (int i = 0; i < SLOTS; i++) {
+            const int present = i < FULL || i * WARP + t < n;
+            if (LOGSUMS && i < OWN_LANES && i + OWN_LANES >= SLOTS)
+                only_element(&l[i], map_element(r[m][i]), present);
+            if (LOGSUMS)
+                extent = greater_extent(extent, present ? extent_of(map_element(r[m][i])) : 0);
+        }
+        states_of_row(S, l, t, n, s[m]);
     }
+    if (LOGSUMS && ANY_OF_WARP(!(extent <= MOST_CENTRAL))) {
+        sure_rows(exchange_, weights_, T, S, first, past, t, n);
+        return;
+    }
+    const int mine = row_trees(exchange_, weights_, t, n, PLAIN_SUMS, s);
+    settle_central(&s[0][0]);
 #if HAS_COUNT
     s[0][0].n = n;
 #endif

@@ -3,8 +3,8 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. LANE_AT_ONCE: that is all of one (WHOLE_LANES: by lanes.cl; ONE_PART: no
- * tile is taken to be full). PRESENT: how many of the HELD have elements at all.
+ * its lanes together, BATCH steps at once. WHOLE_LANES: that is all of one, by lanes.cl; ONE_PART: no tile is taken
+ * to be full. PRESENT: how many of the HELD have elements at all.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
@@ -66,7 +66,7 @@ static inline struct place walked(shape_ptr S, struct place start, struct walk *
 #if !IN_TURN
 /* Steps k ... k+steps-1: the loads first. */
 static inline void column_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
-                                int steps, int vectors, int second, struct lane l[HELD][VECTOR])
+                                int steps, int vectors, struct lane l[HELD][VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     struct raws r[BATCH][PRESENT];
@@ -86,28 +86,23 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
         }
     BATCH_LOADED();
     UNROLL
-    for (int phase = 0; phase < (TWO_PHASES && ONE_STEP ? 2 : 1); phase++)
+    for (int u = 0; u < BATCH; u++)
         UNROLL
-        for (int u = 0; u < BATCH; u++)
-            UNROLL
-            for (int i = 0; i < PRESENT; i++) {
-                const int e = (k + u) * LANES + own + LANE_THREADS * i;
-                const struct weights w = weights_of(k + u);
-                const int present = PRESENCE(u < steps && (full || e < n), inside(S, p[u][i]));
-                if (u < steps)
-                    UNROLL
-                    for (int c = 0; c < VECTOR; c++) {
+        for (int i = 0; i < PRESENT; i++) {
+            const int e = (k + u) * LANES + own + LANE_THREADS * i;
+            const struct weights w = weights_of(k + u);
+            const int present = PRESENCE(u < steps && (full || e < n), inside(S, p[u][i]));
+            if (u < steps)
+                UNROLL
+                for (int c = 0; c < VECTOR; c++) {
 #if BYTES /* any lane will do */
-                        l[0][c].r0 = FOLD_BYTES(l[0][c].r0, r[u][i].words[c / 4], (uint32_t)(present != 0) << 8 * (c % 4));
-                        continue;
+                    l[0][c].r0 = FOLD_BYTES(l[0][c].r0, r[u][i].words[c / 4], (uint32_t)(present != 0) << 8 * (c % 4));
+                    continue;
 #endif
-                        struct element x = map_element(one_of_vector(r[u][i], c));
-                        if (second || phase)
-                            chain_second(&l[i][c], x, present);
-                        else
-                            chain(S, &l[i][c], x, k + u, first + own + LANE_THREADS * i, w, present);
-                    }
-            }
+                    chain(S, &l[i][c], map_element(one_of_vector(r[u][i], c)), k + u, first + own + LANE_THREADS * i, w,
+                          present);
+                }
+        }
 }
 
 /* The tree's levels inside a thread; the result is s[0]. */
@@ -123,9 +118,19 @@ static inline void own_levels(struct state s[HELD][VECTOR])
                     s[i][c] = combine(s[i][c], s[i + reach][c]);
 }
 
+/* settle, of lanes of one element too. */
+static inline void settle_of_step(struct tensors T, shape_ptr S, struct place start, struct lane *l, int64_t first,
+                                  int count)
+{
+    if (ONE_STEP)
+        settle_one(l, WINDOWS ? l->n : count);
+    else
+        settle(T, S, start, l, first, count);
+}
+
 /* The states of a thread's lanes of n elements, and the tree's levels over them. all: it is a whole tile. */
-static inline void own_states(shape_ptr S, int64_t first, int n, int all, const struct lane l[HELD][VECTOR],
-                              struct state s[HELD][VECTOR])
+static inline void own_states(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int all,
+                              struct lane l[HELD][VECTOR], struct state s[HELD][VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     UNROLL
@@ -133,6 +138,8 @@ static inline void own_states(shape_ptr S, int64_t first, int n, int all, const 
         UNROLL
         for (int c = 0; c < VECTOR; c++) {
             const int lane = own + LANE_THREADS * i;
+            if (LOGSUMS)
+                settle_of_step(T, S, place_beside(S, start, KEPT - 1, c), &l[i][c], first + lane, lane_count(n, lane));
             s[i][c] = lane_state(S, l[i][c], first + lane, all ? TILE / LANES : lane_count(n, lane));
         }
     own_levels(s);
@@ -148,33 +155,30 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             l[i][c] = empty_lane();
-    NO_UNROLL
-    for (int second = 0; second < (TWO_PHASES && !ONE_STEP ? 2 : 1) && n > 0; second++) {
-        if (VECTOR > 1 && !vectors) { /* rare, so it is short */
-            NO_UNROLL
-            for (int k = 0; k * LANES < n; k++)
-                column_batch(T, S, start, first, k, n, 0, 1, 0, second, l);
-        } else if (n == (ONE_STEP ? PRESENT * LANE_THREADS : TILE)) {
-            NO_UNROLL
-            for (int k = 0; k < (ONE_STEP ? 1 : TILE / LANES); k += BATCH)
-                column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 1, BATCH, 1, second, l);
-        } else {
-            NO_UNROLL
-            for (int k = 0; ONE_STEP ? k < 1 : k * LANES < n; k += BATCH)
-                column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 0, BATCH, 1, second, l);
-        }
+    if (VECTOR > 1 && !vectors) { /* rare, so it is short */
+        NO_UNROLL
+        for (int k = 0; k * LANES < n; k++)
+            column_batch(T, S, start, first, k, n, 0, 1, 0, l);
+    } else if (n == (ONE_STEP ? PRESENT * LANE_THREADS : TILE)) {
+        NO_UNROLL
+        for (int k = 0; k < (ONE_STEP ? 1 : TILE / LANES); k += BATCH)
+            column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 1, BATCH, 1, l);
+    } else if (n > 0) {
+        NO_UNROLL
+        for (int k = 0; ONE_STEP ? k < 1 : k * LANES < n; k += BATCH)
+            column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 0, BATCH, 1, l);
     }
     if (EVEN_LANES && n == TILE)
-        own_states(S, first, n, 1, l, s);
+        own_states(T, S, start, first, n, 1, l, s);
     else
-        own_states(S, first, n, 0, l, s);
+        own_states(T, S, start, first, n, 0, l, s);
 }
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
-/* One lane's elements, BATCH at once, from phase `from` to phase `to`. */
-static inline void turn_batch(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int k,
-                              int n, int full, int lane, int from, int to, struct lane l[VECTOR])
+/* One lane's elements, BATCH at once. */
+static inline void turn_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k,
+                              int n, int full, int lane, struct lane l[VECTOR])
 {
     struct raws r[BATCH];
     struct place p[BATCH];
@@ -182,52 +186,22 @@ static inline void turn_batch(kept_type kept_, struct tensors T, shape_ptr S, st
     UNROLL
     for (int u = 0; u < BATCH; u++) {
         r[u] = no_elements();
-        if (!KEEP || WINDOWS)
-            p[u] = walked(S, start, &walk, u > 0);
-        if (KEEP)
-            r[u] = kept_[(k + u) * THREADS + THREAD];
-        else if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
+        p[u] = walked(S, start, &walk, u > 0);
+        if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
             r[u] = fetch_vector(T, S, p[u], KEPT - 1, 1);
     }
     LOADED();
     UNROLL
-    for (int phase = from; phase <= to; phase++)
-        UNROLL
-        for (int u = 0; u < BATCH; u++) {
-            const struct weights w = weights_of(k + u);
-            const int present = PRESENCE(full || (k + u) * LANES + lane < n, inside(S, p[u]));
-            UNROLL
-            for (int c = 0; c < VECTOR; c++) {
-                struct element x = map_element(one_of_vector(r[u], c));
-                if (phase)
-                    chain_second(&l[c], x, present);
-                else
-                    chain(S, &l[c], x, k + u, first + lane, w, present);
-            }
-        }
+    for (int u = 0; u < BATCH; u++) {
+        const struct weights w = weights_of(k + u);
+        const int present = PRESENCE(full || (k + u) * LANES + lane < n, inside(S, p[u]));
+        chain_lanes(S, r[u], k + u, first + lane, w, present, l);
+    }
 }
 
-#if KEEP
-/* A lane into shared memory. */
-static inline void keep_turn(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
-                             int lane)
-{
-    struct walk walk = walk_from(S, start, first + lane, LANES);
-    NO_UNROLL
-    for (int k = 0; k * LANES + lane < n; k += BATCH)
-        UNROLL
-        for (int u = 0; u < BATCH; u++) {
-            const struct place p = walked(S, start, &walk, k + u > 0);
-            if ((k + u) * LANES + lane < n && inside(S, p))
-                keep_vector(kept_ + (k + u) * THREADS + THREAD, T, S, p, KEPT - 1, 1);
-        }
-    kept_all();
-}
-#endif
-
-/* Phases of a lane. */
-static inline void turn_phases(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
-                              int lane, int from, int to, struct lane l[VECTOR])
+/* A lane; often: as a constant, whether that is worth a text of its own for full ones. */
+static inline void turn_lane(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int lane,
+                             const int often, struct lane l[VECTOR])
 {
 #if WHOLE_LANES
     const struct place at = element_place(S, start, first + lane);
@@ -239,14 +213,14 @@ static inline void turn_phases(kept_type kept_, struct tensors T, shape_ptr S, s
         whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, lane, n, 0, l);
     return;
 #endif
-    if (n == TILE) {
+    if (often && n == TILE) {
         NO_UNROLL
         for (int k = 0; k < TILE / LANES; k += BATCH)
-            turn_batch(kept_, T, S, start, first, k, n, 1, lane, from, to, l);
+            turn_batch(T, S, start, first, k, n, 1, lane, l);
     } else {
         NO_UNROLL
         for (int k = 0; k * LANES + lane < n; k += BATCH)
-            turn_batch(kept_, T, S, start, first, k, n, 0, lane, from, to, l);
+            turn_batch(T, S, start, first, k, n, 0, lane, l);
     }
 }
 
@@ -255,33 +229,29 @@ static inline void turn_slowly(struct tensors T, shape_ptr S, struct place start
                                struct lane l[VECTOR])
 {
     NO_UNROLL
-    for (int phase = 0; phase <= TWO_PHASES; phase++)
-        NO_UNROLL
-        for (int k = 0; k * LANES + lane < n; k++) {
-            const struct place p = element_place(S, start, first + k * LANES + lane);
-            if (!inside(S, p))
-                continue;
-            const struct raws r = fetch_vector(T, S, p, KEPT - 1, 0);
-            const struct weights w = weights_of(k);
-            UNROLL
-            for (int c = 0; c < VECTOR; c++) {
-                struct element x = map_element(one_of_vector(r, c));
-                if (phase)
-                    chain_second(&l[c], x, 1);
-                else
-                    chain(S, &l[c], x, k, first + lane, w, 1);
-            }
-        }
+    for (int k = 0; k * LANES + lane < n; k++) {
+        const struct place p = element_place(S, start, first + k * LANES + lane);
+        if (!inside(S, p))
+            continue;
+        const struct raws r = fetch_vector(T, S, p, KEPT - 1, 0);
+        chain_lanes(S, r, k, first + lane, weights_of(k), 1, l);
+    }
 }
 
 /* A thread's lanes in the order in which the tree joins them: the numbers' bits reversed. Two subtrees of equal height
- * become one as soon as both are there; the last lane completes them all. */
-static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first,
-                                int n, int vectors, SHARED_POINTER struct state *waiting, struct state s[VECTOR])
+ * become one as soon as both are there; the last lane completes them all. plain: whether sums are taken to be plain
+ * together; the result: whether they were. */
+static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
+                                   const int plain, SHARED_POINTER struct state *waiting, struct state s[VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
+    int central = 1;
+    NO_ORIGINS(origins)
 #if !WHOLE_LANES
     struct state pending[LEVELS + 1][VECTOR];
+#endif
+#if LOGSUMS && !WINDOWS
+    const struct element x = map_element(fetch(T, element_place(S, start, n > 0 ? first : 0)));
 #endif
     NO_UNROLL
     for (int i = 0; i < HELD; i++) {
@@ -290,22 +260,25 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
         UNROLL
         for (int b = 0; b < LEVELS; b++)
             lane += (i >> b & 1) * (LANE_THREADS << (LEVELS - 1 - b));
+        start_lanes(l);
+#if LOGSUMS && !WINDOWS
         UNROLL
         for (int c = 0; c < VECTOR; c++)
-            l[c] = empty_lane();
-        if (VECTOR > 1 && !vectors) {
-            turn_slowly(T, S, start, first, n, lane, l);
-        } else {
-#if KEEP
-            keep_turn(kept_, T, S, start, first, n, lane);
+            set_origin(&l[c], x);
 #endif
-            turn_phases(kept_, T, S, start, first, n, lane, 0, TWO_PHASES && LANE_AT_ONCE, l);
-            if (TWO_PHASES && !LANE_AT_ONCE)
-                turn_phases(kept_, T, S, start, first, n, lane, 1, 1, l);
-        }
+        if (VECTOR > 1 && !vectors)
+            turn_slowly(T, S, start, first, n, lane, l);
+        else
+            turn_lane(T, S, start, first, n, lane, plain, l);
+        end_lanes(l);
         UNROLL
-        for (int c = 0; c < VECTOR; c++)
+        for (int c = 0; c < VECTOR; c++) {
+            central &= lane_is_central(l[c]);
+            if (LOGSUMS && !plain)
+                settle(T, S, place_beside(S, start, KEPT - 1, c), &l[c], first + lane, lane_count(n, lane));
             s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
+        }
+        keep_origins(&origins, l[0]);
 #if WHOLE_LANES /* the elements take the registers */
         int level = 0;
         NO_UNROLL
@@ -322,7 +295,7 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
             if (!waits && (i >> b & 1)) {
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
-                    s[c] = combine(pending[b][c], s[c]);
+                    s[c] = plain ? combine_plain(pending[b][c], s[c]) : combine(pending[b][c], s[c]);
             } else if (!waits) {
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
@@ -333,6 +306,19 @@ static inline void column_turns(kept_type kept_, struct tensors T, shape_ptr S, 
 #endif
     }
     (void)waiting;
+    if (plain)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            settle_at(&s[c], &origins);
+    return central;
+}
+
+static inline void column_turns(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
+                                SHARED_POINTER struct state *waiting, struct state s[VECTOR])
+{
+    const int central = turns_of_columns(T, S, start, first, n, vectors, 1, waiting, s);
+    if (LOGSUMS && !LIKELY(central))
+        turns_of_columns(T, S, start, first, n, vectors, 0, waiting, s);
 }
 #endif
 
@@ -419,7 +405,6 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct st
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    KEPT_MEMORY
     SHARED struct state shared[OWN_STATES];
     SHARED int flag;
     shape_ptr S = SHAPE;
@@ -435,7 +420,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         const int n = o >= S->kept_total ? 0 : left < TILE ? (int)left : TILE;
 #if IN_TURN
         struct state s[1][VECTOR];
-        column_turns(kept_, T, S, start, tile * TILE, n, b.vectors != 0, shared, s[0]);
+        column_turns(T, S, start, tile * TILE, n, b.vectors != 0, shared, s[0]);
 #else
         struct state s[HELD][VECTOR];
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);

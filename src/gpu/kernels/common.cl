@@ -148,6 +148,15 @@ static inline struct place element_place(shape_ptr S, struct place p, int64_t e)
 #endif
 }
 
+/* The c-th neighbour along a loop on which no window depends. */
+static inline struct place place_beside(shape_ptr S, struct place p, int loop, int c)
+{
+#define X(s) p.i##s += c * in_stride(S, s, loop);
+    FOR_MAP_INPUTS(X)
+#undef X
+    return p;
+}
+
 /* Whether the element lies inside all windows. */
 static inline int inside(shape_ptr S, struct place p)
 {

@@ -1,11 +1,7 @@
 /* Folds of tiles by teams of threads, OWN lanes to each. With TEAM_VECTOR they are neighbours, which one access reads; else
  * four, of which lane t + 32 j is thread t's lane j, so that a step's accesses are coalesced whatever the alignment, and
  * the tree's first two levels stay inside a thread. Functions that exchange are called by all threads of a block
- * together. TURNS: a thread has OWN neighbouring lanes so many times, one after the other (turns.cl), the tree's upper
- * levels; else 1. */
-#ifndef TURNS
-#define TURNS 1
-#endif
+ * together. */
 /* Whether all that are folded are whole batches, or whole tiles. IN_A_ROW: batches of a whole tile are no loop, so that
  * a step's number, and with it the weights of moments, are constants, and a batch's loads overlap the one before. */
 #ifndef WHOLE_BATCHES
@@ -21,8 +17,8 @@
 #endif
 
 enum {
-    OWN = TURNS > 1 ? VECTOR : TEAM_VECTOR > 1 ? TEAM_VECTOR : 4,
-    TEAM = LANES / TURNS / OWN,
+    OWN = TEAM_VECTOR > 1 ? TEAM_VECTOR : 4,
+    TEAM = LANES / OWN,
     TEAMS = THREADS / TEAM,
     FETCHES = TEAM_VECTOR > 1 ? 1 : OWN,
     LEFT_OVER = OWN > TEAM ? OWN / TEAM : 1 /* lanes that a thread still has when each level has halved them */
@@ -34,22 +30,33 @@ static inline int lane_of(int t, int j)
     return TEAM_VECTOR > 1 ? t * OWN + j : t + j * TEAM;
 }
 
+/* What `even` says of states besides, sums.cl: that none is far, or that all are plain in one unit. */
+enum { NEAR_STATES = 2, PLAIN_STATES = 4 };
+#define NO_ORIGINS(name) \
+    struct origins name; \
+    name.plain = 0;
+
+static inline struct state combine_these(struct state a, struct state b, int even)
+{
+    return even & PLAIN_STATES ? combine_plain(a, b) : even & NEAR_STATES ? combine_near(a, b) : combine(a, b);
+}
+
 /* mine and other, the one of the thread whose number has not this bit first. even: a constant, whether both are of as
  * many elements: then few fields have to change places. */
 static inline struct state combine_across(struct state mine, struct state other, int distance, int even)
 {
     const int swap = (THREAD & distance) != 0;
     if (COMMUTES)
-        return combine(mine, other);
-    if (even)
-        return combine(choose_ordered(swap, other, mine), choose_ordered(swap, mine, other));
-    return combine(choose(swap, other, mine), choose(swap, mine, other));
+        return combine_these(mine, other, even);
+    if (even & 1)
+        return combine_these(choose_ordered(swap, other, mine), choose_ordered(swap, mine, other), even);
+    return combine_these(choose(swap, other, mine), choose(swap, mine, other), even);
 }
 
 /* even: a constant, whether all states are of as many elements, a number that the compiler then may know. */
 static inline struct state exchanged_combine(EXCHANGE_TYPE exchange_, struct state s, int distance, int even)
 {
-    return combine_across(s, exchange_state(exchange_, s, distance, even), distance, even);
+    return combine_across(s, exchange_state(exchange_, s, distance, even & 1), distance, even);
 }
 
 /* Two states become one: the thread keeps the second if it has the bit, and gets the other's. */
@@ -57,11 +64,10 @@ static inline struct state halved(EXCHANGE_TYPE exchange_, struct state a, struc
 {
     const int upper = (THREAD & distance) != 0;
     struct state keep = choose(upper, b, a), give = choose(upper, a, b);
-    return combine_across(keep, exchange_state(exchange_, give, distance, even), distance, even);
+    return combine_across(keep, exchange_state(exchange_, give, distance, even & 1), distance, even);
 }
 
-/* The halving tree over a team's lanes; every thread gets the result. */
-static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int even)
+static inline struct state tree_of(EXCHANGE_TYPE exchange_, struct state s[OWN], int even)
 {
     int own = OWN;
     if (TEAM_VECTOR == 1 || !ORDERED) { /* the upper levels, or any, inside the thread */
@@ -70,7 +76,7 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
             UNROLL
             for (int j = 0; j < BOUND(own / 2, OWN / 2); j++)
                 if (GUARD(j < own / 2))
-                    s[j] = combine(s[j], s[j + own / 2]);
+                    s[j] = combine_these(s[j], s[j + own / 2], even);
     }
     /* threads share the neighbours at the upper levels ... */
     UNROLL
@@ -94,52 +100,21 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
                 s[j] = exchanged_combine(exchange_, s[j], distance, even);
         UNROLL
         for (int j = LEFT_OVER / 2; j; j /= 2) /* at most two */
-            s[0] = combine(s[0], s[j]);
+            s[0] = combine_these(s[0], s[j], even);
     }
     return s[0];
 }
 
-/* With two phases of a tile a thread copies its elements to shared memory first, KEEP vectors, all in flight together,
- * in pieces of KEPT_CHUNK bytes; 0: it reads twice. (In registers they would need all steps unrolled, and leave room
- * for few threads.) */
-#ifndef KEEP
-#define KEEP 0
-#endif
-typedef SHARED_POINTER struct raws *kept_type;
-#if KEEP
-#define KEPT_MEMORY SHARED ALIGNED(16) struct raws kept_[KEEP * THREADS];
-#else
-#define KEPT_MEMORY \
-    const kept_type kept_ = 0; \
-    (void)kept_;
-#endif
-
-#if TURNS == 1
-#if KEEP
-/* The elements from place p on, as fetch_vector. */
-static inline void keep_vector(kept_type to, struct tensors t, shape_ptr S, struct place p, int loop, int vectors)
+/* The halving tree over a team's lanes, whose sums have these origins; every thread gets the result. */
+static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int even,
+                                     const struct origins *origins)
 {
-#if KEPT_CHUNK >= 4 && defined(COPY)
-#define X(s)                                                                                                     \
-    if (VECTOR == 1 || (vectors && in_stride(S, s, loop) == 1))                                                  \
-        UNROLL for (int i = 0; i < VECTOR * (int)sizeof(in##s##_t); i += KEPT_CHUNK)                             \
-            COPY(KEPT_CHUNK, (SHARED_POINTER char *)to->x##s + i, (GLOBAL const char *)(t.in##s + p.i##s) + i);  \
-    else                                                                                                         \
-        UNROLL for (int i = 0; i < VECTOR; i++) to->x##s[i] = t.in##s[p.i##s + i * in_stride(S, s, loop)];
-    FOR_MAP_INPUTS(X)
-#undef X
-#else
-    *to = fetch_vector(t, S, p, loop, vectors);
-#endif
+    if (!LOGSUMS || !origins->plain)
+        return tree_of(exchange_, s, even);
+    struct state all = tree_of(exchange_, s, even | PLAIN_STATES);
+    settle_at(&all, origins);
+    return all;
 }
-
-static inline void kept_all(void)
-{
-#ifdef COPIED
-    COPIED();
-#endif
-}
-#endif
 
 /* SHIFTED: rows that begin anywhere are read in vectors all the same, those of memory: if the first element is number
  * `shift` of its vector, thread t's lane j is t * OWN + j - shift, round the circle of lanes. The tree is the same, for
@@ -195,6 +170,28 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
 #define BATCH_LOADED() LOADED()
 #endif
 
+/* VECTOR lanes before and after all steps. */
+static inline void start_lanes(struct lane l[VECTOR])
+{
+    UNROLL
+    for (int j = 0; j < VECTOR; j++)
+        l[j] = empty_lane();
+#if PAIRED_FOLDS
+    UNROLL
+    for (int j = 0; j < VECTOR; j += 2)
+        start_pair(l + j);
+#endif
+}
+
+static inline void end_lanes(struct lane l[VECTOR])
+{
+#if PAIRED_FOLDS
+    UNROLL
+    for (int j = 0; j < VECTOR; j += 2)
+        end_pair(l + j);
+#endif
+}
+
 #if PAIRED_FOLDS
 /* Elements i and i + 1 of a vector as they lie in memory. */
 static inline uint32_t pair_at(struct raws v, int i)
@@ -207,10 +204,24 @@ static inline uint32_t pair_at(struct raws v, int i)
 }
 #endif
 
+/* A step of VECTOR lanes; number: of the first one's first element. */
+static inline void chain_lanes(shape_ptr S, struct raws r, int step, int64_t number, struct weights w, int present,
+                               struct lane l[VECTOR])
+{
+#if PAIRED_FOLDS
+    UNROLL
+    for (int j = 0; j < VECTOR; j += 2)
+        chain_pair(l + j, pair_at(r, j), present);
+#endif
+    UNROLL
+    for (int j = 0; j < VECTOR; j++)
+        chain(S, &l[j], map_element(one_of_vector(r, j)), step, number, w, present);
+}
+
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
- * read the last ones before, which are not used: conditions would keep loads apart. second: the second phase. */
-static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n,
-                         int full, int steps, int vectors, int second, int shift, struct lane s[OWN])
+ * read the last ones before, which are not used: conditions would keep loads apart. */
+static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n,
+                         int full, int steps, int vectors, int shift, struct lane s[OWN])
 {
     const int t = THREAD % TEAM, last = SHIFTED ? (n + shift - 1) / OWN * OWN - shift : n - OWN / FETCHES;
     struct raws r[BATCH][FETCHES];
@@ -227,9 +238,7 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
                     p[u][f] = element_place(S, from, u * LANES + lane_of(0, f));
                 else
                     p[u][f] = element_place(S, start, first + (full || e < n ? e : last));
-                if (KEEP)
-                    r[u][f] = kept_[((k + u) * FETCHES + f) * THREADS + THREAD];
-                else if (SHIFTED && !vectors)
+                if (SHIFTED && !vectors)
                     r[u][f] = fetch_some(T, element_place(S, start, first), e, n);
                 else if (inside(S, p[u][f]))
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
@@ -250,9 +259,9 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
         UNROLL
         for (int j = 0; j < OWN; j += 2)
             if (u < steps)
-                chain_pair(s + j, pair_at(r[u][0], j));
+                chain_pair(s + j, pair_at(r[u][0], j), full || (k + u) * LANES + lane_of(t, 0) < n);
 #endif
-#if SHIFTED && !TWO_PHASES /* only the first and the last step have gaps */
+#if SHIFTED /* only the first and the last step have gaps */
         if (u < steps && k + u > 0 && (k + u + 1) * LANES - shift <= n) {
             UNROLL
             for (int j = 0; j < OWN; j++)
@@ -265,73 +274,35 @@ static inline void batch(kept_type kept_, struct tensors T, shape_ptr S, struct 
             const int e = (k + u) * LANES + lane_of(t, j) - shift, f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
             if (u < steps) {
                 const int present = PRESENCE(full || (e < n && (!SHIFTED || e >= 0)), inside(S, p[u][f]));
-                struct element x = map_element(one_of_vector(r[u][f], v));
-                if (second)
-                    chain_second(&s[j], x, present);
-                else
-                    chain(S, &s[j], x, k + u, first + lane_of(t, j), w, present);
+                chain(S, &s[j], map_element(one_of_vector(r[u][f], v)), k + u, first + lane_of(t, j), w, present);
             }
         }
     }
 }
 
-#if KEEP
-/* `steps` steps of elements first ... first+n-1, from step k on, into shared memory. */
-static inline void keep_steps(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
-                              int k, int steps, int vectors)
+/* Elements first ... first+n-1. */
+static inline void batches(struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
+                           int vectors, int shift, struct lane s[OWN])
 {
-    const int t = THREAD % TEAM, last = n - OWN / FETCHES;
-    UNROLL
-    for (int u = 0; u < steps; u++)
-        UNROLL
-        for (int f = 0; f < FETCHES; f++) {
-            const int e = (k + u) * LANES + lane_of(t, f);
-            const struct place p = element_place(S, start, first + (e < n ? e : last));
-            if ((TEAM_VECTOR > 1 || e < n) && inside(S, p))
-                keep_vector(kept_ + ((k + u) * FETCHES + f) * THREADS + THREAD, T, S, p, LOOPS - 1, vectors);
-        }
-}
-
-/* All steps of them. */
-static inline void keep_elements(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
-                                 int vectors)
-{
-    if (TEAM_VECTOR > 1 && !LIKELY(vectors)) { /* rare; all elements in flight would take the others' registers */
+    if (TEAM_VECTOR > 1 && !LIKELY(vectors)) { /* rare, so it is short */
         NO_UNROLL
         for (int k = 0; k * LANES < n; k++)
-            keep_steps(kept_, T, S, start, first, n, k, 1, 0);
-    } else {
-        NO_UNROLL
-        for (int k = 0; k * LANES < n; k += BATCH)
-            keep_steps(kept_, T, S, start, first, n, k, BATCH, 1);
-    }
-    kept_all();
-}
-#endif
-
-/* A phase of elements first ... first+n-1. */
-static inline void batches(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
-                           int vectors, int second, int shift, struct lane s[OWN])
-{
-    if (TEAM_VECTOR > 1 && !KEEP && !LIKELY(vectors)) { /* rare, so it is short */
-        NO_UNROLL
-        for (int k = 0; k * LANES < n; k++)
-            batch(kept_, T, S, start, first, k, n, WHOLE_TILES, 1, 0, second, 0, s);
+            batch(T, S, start, first, k, n, WHOLE_TILES, 1, 0, 0, s);
     } else if (!SHIFTED && (WHOLE_BATCHES || WHOLE_TILES || n == TILE)) {
         UNROLL_BATCHES
         for (int k = 0; k < (WHOLE_BATCHES ? n : TILE) / LANES; k += BATCH)
-            batch(kept_, T, S, start, first, k, n, 1, BATCH, 1, second, 0, s);
+            batch(T, S, start, first, k, n, 1, BATCH, 1, 0, s);
     } else {
         NO_UNROLL
         for (int k = 0; k * LANES < n + shift; k += BATCH)
-            batch(kept_, T, S, start, first, k, n, 0, BATCH, 1, second, shift, s);
+            batch(T, S, start, first, k, n, 0, BATCH, 1, shift, s);
     }
 }
 
 /* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors, unless SHIFTED): the
  * lanes. */
-static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
-                              int vectors, struct state s[OWN])
+static inline void team_lanes(struct origins *origins, struct tensors T, shape_ptr S, struct place start, int64_t first,
+                              int n, int vectors, struct state s[OWN])
 {
     struct lane l[OWN];
     int shift = 0;
@@ -349,19 +320,31 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
     vectors = can_shift(S, p, n, shift);
     shift = vectors ? shift : 0;
 #endif
+    if (LOGSUMS && !WINDOWS && n > 0) { /* one origin for all */
+        const struct element x = map_element(fetch(T, element_place(S, start, first)));
+        UNROLL
+        for (int j = 0; j < OWN; j++)
+            set_origin(&l[j], x);
+    }
     if (n > 0) {
-#if KEEP
-        keep_elements(kept_, T, S, start, first, n, vectors);
-#endif
-        batches(kept_, T, S, start, first, n, vectors, 0, shift, l);
-        if (TWO_PHASES)
-            batches(kept_, T, S, start, first, n, vectors, 1, shift, l);
+        batches(T, S, start, first, n, vectors, shift, l);
     }
 #if PAIRED_FOLDS
     UNROLL
     for (int j = 0; j < OWN; j += 2)
         end_pair(l + j);
 #endif
+    int central = !MOMENTS;
+    UNROLL
+    for (int j = 0; j < OWN; j++)
+        central &= lane_is_central(l[j]);
+    origins->plain = LOGSUMS && !ANY_OF_WARP(!central);
+    if (origins->plain)
+        keep_origins(origins, l[0]);
+    else if (LOGSUMS)
+        UNROLL
+        for (int j = 0; j < OWN; j++)
+            settle(T, S, start, &l[j], first + lane_of(THREAD % TEAM, j), lane_count(n, lane_of(THREAD % TEAM, j)));
     UNROLL
     for (int j = 0; j < OWN; j++) {
         const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
@@ -372,8 +355,6 @@ static inline void team_lanes(kept_type kept_, struct tensors T, shape_ptr S, st
                                                      : lane_count(n, lane));
     }
 }
-
-#endif
 
 enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS, WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
 

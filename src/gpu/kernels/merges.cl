@@ -4,10 +4,19 @@
  * Moments are merged by weights that are the same for all rows: of n elements the first n % (2 d) of the 2 d states at
  * the level that joins l and l + d have one more than the others. So there are two kinds of merges at that level, the
  * first n % d and the others: in the one kind both sides have as many, in the other the left one has one more. */
+/* What is known of sums of logsumexp: nothing, that none is far, or that they are plain in the unit 1. */
+enum { SURE, NEAR_SUMS, PLAIN_SUMS };
+#define COMBINE(left, right, known)                     \
+    ((known) == PLAIN_SUMS  ? combine_plain(left, right) \
+     : (known) == NEAR_SUMS ? combine_near(left, right)  \
+                            : combine(left, right))
 enum { LEVELS = 7, SETS = WEIGHT_SETS * 2 * LEVELS };
 
 #if MERGE_WEIGHTS
-#define MERGE(left, right, w) combine_weighted(left, right, w)
+#define MERGE(left, right, w, known)                               \
+    ((known) == PLAIN_SUMS  ? combine_weighted_plain(left, right, w) \
+     : (known) == NEAR_SUMS ? combine_weighted_near(left, right, w)  \
+                            : combine_weighted(left, right, w))
 #define WEIGHTS_MEMORY SHARED struct merge_weights weights_[SETS];
 typedef SHARED_POINTER struct merge_weights *weights_type;
 
@@ -28,7 +37,7 @@ static inline struct merge_weights level_weights(weights_type weights_, int leve
     return weights_[2 * level + (lane < (n & ((1 << level) - 1)) ? 0 : 1)];
 }
 #else
-#define MERGE(left, right, w) combine(left, right)
+#define MERGE(left, right, w, known) COMBINE(left, right, known)
 #define WEIGHTS_MEMORY const int weights_ = 0;
 typedef int weights_type;
 struct merge_weights {
@@ -66,7 +75,7 @@ static inline int slot_lane(int t, int j, int shift)
 /* The upper levels, of `lanes` lanes of one thread (4, or all as 1); the result is s[0]. Of n elements that are here
  * `slots` slots have one at most, and `full` of them at least. */
 static inline void own_levels(weights_type weights_, int t, int n, int shift, const int lanes, const int full,
-                              const int slots, struct state s[4])
+                              const int slots, const int known, struct state s[4])
 {
     UNROLL
     for (int reach = 2; reach; reach /= 2)
@@ -76,9 +85,10 @@ static inline void own_levels(weights_type weights_, int t, int n, int shift, co
                 const int lane = slot_lane(t, j, shift) & (2 * reach * WARP - 1), low = lane & (reach * WARP - 1);
                 const int swapped = j == 0 && (uint32_t)t < (uint32_t)shift;
                 const struct state left = choose(swapped, s[j + reach], s[j]);
-                const struct state c = COMMUTES ? combine(s[j], s[j + reach])
-                                                : MERGE(left, choose(swapped, s[j], s[j + reach]),
-                                                        level_weights(weights_, reach + 4, low, n)); /* 6 and 5 */
+                const struct state c = COMMUTES
+                                           ? COMBINE(s[j], s[j + reach], known)
+                                           : MERGE(left, choose(swapped, s[j], s[j + reach]),
+                                                   level_weights(weights_, reach + 4, low, n), known); /* 6 and 5 */
                 s[j] = choose(j + reach < full || low + reach * WARP < n, c, left);
             }
 }
@@ -86,11 +96,12 @@ static inline void own_levels(weights_type weights_, int t, int n, int shift, co
 /* The merge of this thread's state and the one of the thread whose number differs in a bit: of lanes t and t + 2^level,
  * or the other way round; all: both are there, of any n elements. */
 static inline struct state across_level(weights_type weights_, struct state mine, struct state other, int level, int t,
-                                        int n, const int all)
+                                        int n, const int all, const int known)
 {
     const int distance = 1 << level, lane = t & (distance - 1), upper = (t & distance) != 0;
     const struct state left = choose(upper, other, mine);
-    const struct state c = COMMUTES ? combine(mine, other)
-                                    : MERGE(left, choose(upper, mine, other), level_weights(weights_, level, lane, n));
+    const struct state c = COMMUTES ? COMBINE(mine, other, known)
+                                    : MERGE(left, choose(upper, mine, other),
+                                            level_weights(weights_, level, lane, n), known);
     return all ? c : choose(lane + distance < n, c, left);
 }

@@ -171,24 +171,21 @@ static inline struct state state_of(struct tensors T, shape_ptr S, int64_t o, st
     UNROLL
     for (int j = 0; j < HELD; j++)
         l[j] = empty_lane();
-    for (int second = 0; second <= TWO_PHASES; second++)
-        for (int k = 0; k < (LONG ? (count + LANES - 1) / LANES : 1); k++) {
-            struct fetched g = f;
-            if (LONG && k + second > 0)
-                fetch_step(T, S, o, k, &g);
-            UNROLL
-            for (int j = 0; j < HELD; j++) {
-                const int e = k * LANES + held_element(t, j), present = PRESENCE(EXACT || e < count, inside(S, g.p[j]));
-                struct element x = map_element(one_of_vector(g.r[j], 0));
-                if (second)
-                    chain_second(&l[j], x, present);
-                else
-                    chain(S, &l[j], x, k, held_element(t, j), weights_of(k), present);
-            }
+    for (int k = 0; k < (LONG ? (count + LANES - 1) / LANES : 1); k++) {
+        struct fetched g = f;
+        if (LONG && k > 0)
+            fetch_step(T, S, o, k, &g);
+        UNROLL
+        for (int j = 0; j < HELD; j++) {
+            const int e = k * LANES + held_element(t, j), present = PRESENCE(EXACT || e < count, inside(S, g.p[j]));
+            chain(S, &l[j], map_element(one_of_vector(g.r[j], 0)), k, held_element(t, j), weights_of(k), present);
         }
+    }
     UNROLL
     for (int j = 0; j < HELD; j++) {
         const int lane = held_element(t, j), left = count - lane;
+        if (LOGSUMS)
+            settle(T, S, kept_place(S, o), &l[j], lane, lane_count(count, lane));
         s[j] = lane_state(S, l[j], lane, EXACT ? 1 : left > 0 ? (left + LANES - 1) / LANES : 0);
     }
 #endif

@@ -125,7 +125,6 @@ static inline struct state fold_states(EXCHANGE_TYPE exchange_, GLOBAL const str
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    KEPT_MEMORY
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -140,8 +139,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state s = fold_elements(exchange_, T, S, start, mine * TILE, n, b.vectors != 0);
 #if OTHERS
         struct state lanes[OWN];
-        team_lanes(kept_, T, S, start, mine * TILE, n, b.vectors != 0, lanes);
-        s = with_others(s, team_tree(exchange_, lanes, 0));
+        NO_ORIGINS(origins)
+        team_lanes(&origins, T, S, start, mine * TILE, n, b.vectors != 0, lanes);
+        s = with_others(s, team_tree(exchange_, lanes, 0, &origins));
 #endif
         if (THREAD % WIDTH == 0 && mine < end && o < all) {
             if (tiles == 1)

@@ -5,8 +5,8 @@ static inline struct state one_element(shape_ptr S, struct raw r, int e, int pre
 {
     struct lane l = empty_lane();
     chain(S, &l, map_element(r), 0, e, weights_of(0), present);
-    if (TWO_PHASES)
-        chain_only(&l, present);
+    if (LOGSUMS)
+        settle_one(&l, present);
     return lane_state(S, l, e, present);
 }
 

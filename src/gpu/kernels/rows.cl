@@ -16,8 +16,8 @@ static inline int row_lane(int t, int j)
 }
 
 #if STEPS
-/* The lanes of ROWS rows. */
-static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
+/* The lanes of ROWS rows, sums in the unit 1; whether all are plain there. */
+static inline int short_lanes(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
 {
     const int t = THREAD % WIDTH, count = (int)S->reduced_total;
     struct raws r[ROWS][STEPS * FETCHED];
@@ -48,8 +48,9 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
         for (int j = 0; j < HELD; j++)
             s[m][j] = j ? state_identity() : lane_state(S, l, 0, 1);
     }
-    return;
+    return 1;
 #endif
+    extent_t extent = 0;
     UNROLL
     for (int m = 0; m < ROWS; m++)
         UNROLL
@@ -61,16 +62,19 @@ static inline void short_lanes(struct tensors T, shape_ptr S, int64_t first, int
                 const int f = k * FETCHED + j / VECTOR, present = PRESENCE(EXACT || e < count, inside(S, p[m][f]));
                 struct element x = map_element(one_of_vector(r[m][f], j % VECTOR));
                 chain(S, &l, x, k, e, weights_of(k), present);
-                if (TWO_PHASES) /* one step then */
-                    chain_only(&l, present);
+                if (LOGSUMS) { /* one step then */
+                    only_element(&l, x, present);
+                    extent = greater_extent(extent, present ? extent_of(x) : 0);
+                }
             }
             s[m][j] = lane_state(S, l, e, EXACT ? STEPS : e < count);
         }
+    return extent <= MOST_CENTRAL;
 }
 #endif
 
 /* Tree levels among a thread's own lanes; the result is s[m][0]. */
-static inline void own_levels(struct state s[ROWS][HELD], int rows)
+static inline void own_levels(struct state s[ROWS][HELD], int rows, int even)
 {
     UNROLL
     for (int m = 0; m < ROWS; m++)
@@ -79,8 +83,98 @@ static inline void own_levels(struct state s[ROWS][HELD], int rows)
             UNROLL
             for (int j = 0; j < HELD / 2; j++)
                 if (m < rows && j < reach)
-                    s[m][j] = combine(s[m][j], s[m][j + reach]);
+                    s[m][j] = combine_these(s[m][j], s[m][j + reach], even);
 }
+
+#if STEPS == 1
+/* The trees of ROWS rows; which of them the thread has then. */
+static inline int row_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD], int even)
+{
+    const int carried = VECTOR == 1 || !ORDERED ? 1 : HELD; /* states of a row that go through the tree */
+    if (carried == 1)
+        own_levels(s, ROWS, even);
+    int rows = ROWS, mine = 0;
+    UNROLL
+    for (int distance = WIDTH / 2; distance; distance /= 2) {
+        if (rows > 1) {
+            rows /= 2;
+            mine += THREAD & distance ? rows : 0;
+            UNROLL
+            for (int m = 0; m < BOUND(rows, ROWS / 2); m++)
+                UNROLL
+                for (int j = 0; j < BOUND(carried, HELD); j++)
+                    if (GUARD(m < rows && j < carried))
+                        s[m][j] = halved(exchange_, s[m][j], s[m + rows][j], distance, even);
+        } else {
+            UNROLL
+            for (int j = 0; j < BOUND(carried, HELD); j++)
+                if (GUARD(j < carried))
+                    s[0][j] = exchanged_combine(exchange_, s[0][j], distance, even);
+        }
+    }
+    if (carried > 1)
+        own_levels(s, rows, even);
+    return mine;
+}
+
+/* The same of elements that are not plain, unless some are far: -1. */
+static inline int near_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD], int even)
+{
+    int far = 0;
+    UNROLL
+    for (int m = 0; m < ROWS; m++)
+        UNROLL
+        for (int j = 0; j < HELD; j++) {
+            settle_near(&s[m][j]);
+            far |= state_is_far(s[m][j]);
+        }
+    if (!ANY_OF_WARP(far))
+        return row_trees(exchange_, s, even | NEAR_STATES);
+    return -1;
+}
+
+/* One row after the other, from memory: where some are far. */
+static inline void sure_rows(EXCHANGE_TYPE exchange_, struct tensors T, shape_ptr S, int64_t first)
+{
+    const int t = THREAD % WIDTH, count = (int)S->reduced_total;
+    NO_UNROLL
+    for (int m = 0; m < ROWS; m++) {
+        const int64_t o = first + m * GROUPS < S->kept_total ? first + m * GROUPS : S->kept_total - 1;
+        const struct place start = kept_place(S, o);
+        struct state s[HELD];
+        NO_UNROLL
+        for (int i = 0; i < HELD; i++) {
+            const int e = row_lane(t, i);
+            const struct place p = element_place(S, start, e < count ? e : count - 1);
+            struct lane l = empty_lane();
+            const int present = PRESENCE(e < count, inside(S, p));
+            const struct raw r = present ? fetch(T, p) : one_of_vector(no_elements(), 0);
+            chain(S, &l, map_element(r), 0, e, weights_of(0), present);
+            settle_one(&l, present);
+            const struct state one = lane_state(S, l, e, e < count);
+            UNROLL
+            for (int j = 0; j < HELD; j++)
+                s[j] = choose(i == j, one, s[j]);
+        }
+        NO_UNROLL
+        for (int distance = WIDTH / 2; distance && VECTOR > 1 && ORDERED; distance /= 2)
+            UNROLL
+            for (int j = 0; j < HELD; j++)
+                s[j] = exchanged_combine(exchange_, s[j], distance, EXACT && !WINDOWS);
+        UNROLL
+        for (int reach = HELD / 2; reach; reach /= 2)
+            UNROLL
+            for (int j = 0; j < HELD / 2; j++)
+                if (j < reach)
+                    s[j] = combine(s[j], s[j + reach]);
+        NO_UNROLL
+        for (int distance = WIDTH / 2; distance && (VECTOR == 1 || !ORDERED); distance /= 2)
+            s[0] = exchanged_combine(exchange_, s[0], distance, EXACT && !WINDOWS);
+        if (t == 0 && first + m * GROUPS < S->kept_total)
+            finish_output(T, S, o, s[0], S->reduced_total);
+    }
+}
+#endif
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
@@ -91,50 +185,36 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t first = (BLOCK * (THREADS / WARP) + THREAD / WARP) * WARP_ROWS + t / WIDTH;
     struct state s[ROWS][HELD];
 #if STEPS == 0
-    KEPT_MEMORY
-    team_lanes(kept_, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0,
+    NO_ORIGINS(origins)
+    team_lanes(&origins, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0,
                s[0]);
-    s[0][0] = team_tree(exchange_, s[0], WHOLE_BATCHES && !WINDOWS);
+    s[0][0] = team_tree(exchange_, s[0], WHOLE_BATCHES && !WINDOWS, &origins);
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);
 #else
-    if (VECTOR == 1 || b.vectors)
-        short_lanes(T, S, first, 1, s);
-    else
-        short_lanes(T, S, first, 0, s);
+    const int central = VECTOR == 1 || b.vectors ? short_lanes(T, S, first, 1, s) : short_lanes(T, S, first, 0, s);
+    (void)central;
 #if STEPS > 1
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         const int64_t o = first + m * GROUPS;
-        const struct state all = team_tree(exchange_, s[m], !WINDOWS);
+        NO_ORIGINS(origins)
+        const struct state all = team_tree(exchange_, s[m], !WINDOWS, &origins);
         if (lane == 0 && o < S->kept_total)
             finish_output(T, S, o, all, S->reduced_total);
     }
 #else
-    const int carried = VECTOR == 1 || !ORDERED ? 1 : HELD; /* states of a row that go through the tree */
-    if (carried == 1)
-        own_levels(s, ROWS);
-    int rows = ROWS, mine = 0;
-    UNROLL
-    for (int distance = WIDTH / 2; distance; distance /= 2) {
-        if (rows > 1) {
-            rows /= 2;
-            mine += t & distance ? rows : 0;
-            UNROLL
-            for (int m = 0; m < BOUND(rows, ROWS / 2); m++)
-                UNROLL
-                for (int j = 0; j < BOUND(carried, HELD); j++)
-                    if (GUARD(m < rows && j < carried))
-                        s[m][j] = halved(exchange_, s[m][j], s[m + rows][j], distance, EXACT && !WINDOWS);
-        } else {
-            UNROLL
-            for (int j = 0; j < BOUND(carried, HELD); j++)
-                if (GUARD(j < carried))
-                    s[0][j] = exchanged_combine(exchange_, s[0][j], distance, EXACT && !WINDOWS);
-        }
+    enum { EVEN = EXACT && !WINDOWS };
+    const int plain = !LOGSUMS || !ANY_OF_WARP(!central);
+    const int mine = plain ? row_trees(exchange_, s, EVEN | PLAIN_STATES) : near_trees(exchange_, s, EVEN);
+    if (LOGSUMS && mine < 0) {
+        sure_rows(exchange_, T, S, first);
+        return;
     }
-    if (carried > 1)
-        own_levels(s, rows);
+    if (plain)
+        UNROLL
+        for (int m = 0; m < LEFT; m++)
+            settle_central(&s[m][0]);
     UNROLL
     for (int m = 0; m < LEFT; m++) {
         const int64_t o = first + (mine + m) * GROUPS;

@@ -19,8 +19,8 @@ static inline struct state single(shape_ptr S, struct raw r)
     struct lane l = empty_lane();
     struct element x = map_element(r);
     chain(S, &l, x, 0, 0, weights_of(0), 1);
-    if (TWO_PHASES)
-        chain_second(&l, x, 1);
+    if (LOGSUMS)
+        settle_one(&l, 1);
     return lane_state(S, l, 0, 1);
 }
 

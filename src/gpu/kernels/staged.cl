@@ -90,8 +90,8 @@ static inline void fold_part(shape_ptr S, SHARED_POINTER const struct raws *span
             continue;
         }
         chain(S, &l, x, 0, e + j, weights_of(0), 1);
-        if (TWO_PHASES)
-            chain_only(&l, 1);
+        if (LOGSUMS)
+            settle_one(&l, 1);
         s[j] = lane_state(S, l, e + j, 1);
     }
 }

@@ -1,5 +1,5 @@
 /* Tiles that a warp folds element by element, its lanes in turns, so that a thread has as many elements in flight as
- * fit in its registers (and, where they are needed twice, reads none again). A row's accesses begin where lines of
+ * fit in its registers. A row's accesses begin where lines of
  * memory do, or their halves: what two turns read of one would be read twice. ROWS_SHIFT: whether they do. */
 enum { IN_FLIGHT = 32, STEPS_OF_TILE = TILE / LANES };
 
@@ -41,18 +41,17 @@ static inline void tile_lanes(struct tensors T, shape_ptr S, struct place start,
         for (int q = 0; q < of_turn; q++) {
             const int j = turn + q * turns, lane = slot_lane(t, j, shift);
             struct lane l = empty_lane();
+            if (LOGSUMS)
+                set_origin(&l, map_element(r[q]));
             UNROLL
-            for (int second = 0; second < (TWO_PHASES && steps > 1 ? 2 : 1); second++)
-                UNROLL
-                for (int k = 0; k < IN_FLIGHT / of_turn; k++) {
-                    const int present = k < full || k * LANES + lane < n;
-                    if (k < steps && second)
-                        chain_second(&l, map_element(r[k * of_turn + q]), present);
-                    else if (k < steps)
-                        chain(S, &l, map_element(r[k * of_turn + q]), k, from + lane, weights_of(k), present);
-                }
-            if (steps == 1)
-                chain_only(&l, lane < n);
+            for (int k = 0; k < IN_FLIGHT / of_turn; k++)
+                if (k < steps)
+                    chain(S, &l, map_element(r[k * of_turn + q]), k, from + lane, weights_of(k),
+                          k < full || k * LANES + lane < n);
+            if (LOGSUMS && steps == 1)
+                settle_one(&l, lane < n);
+            else if (LOGSUMS)
+                settle(T, S, start, &l, from + lane, lane_count(n, lane));
             const struct state a = lane_state(S, l, from + lane, full || lane < n);
             UNROLL
             for (int i = 0; i < 4; i++)
@@ -61,18 +60,30 @@ static inline void tile_lanes(struct tensors T, shape_ptr S, struct place start,
     }
 }
 
-/* Their tree. */
-static inline struct state tile_levels(EXCHANGE_TYPE exchange_, weights_type weights_, int n, int shift, const int full,
-                                       struct state s[4])
+static inline struct state levels_of(EXCHANGE_TYPE exchange_, weights_type weights_, int n, int shift, const int full,
+                                     const int known, struct state s[4])
 {
     const int t = THREAD % WARP;
-    own_levels(weights_, t, n, shift, 4, full ? 4 : 0, 4, s);
+    own_levels(weights_, t, n, shift, 4, full ? 4 : 0, 4, known, s);
     UNROLL
     for (int level = 4; level >= 0; level--)
         s[0] = across_level(weights_, s[0], exchange_state(exchange_, s[0], 1 << level, 1), level,
-                            (t - shift) & (WARP - 1), n, full > 0);
+                            (t - shift) & (WARP - 1), n, full > 0, known);
 #if HAS_COUNT
     s[0].n = n;
 #endif
     return s[0];
+}
+
+/* Their tree. */
+static inline struct state tile_levels(EXCHANGE_TYPE exchange_, weights_type weights_, int n, int shift, const int full,
+                                       struct state s[4])
+{
+    int far = 0;
+    UNROLL
+    for (int j = 0; j < 4; j++)
+        far |= state_is_far(s[j]);
+    if (LOGSUMS && ANY_OF_WARP(far))
+        return levels_of(exchange_, weights_, n, shift, full, SURE, s);
+    return levels_of(exchange_, weights_, n, shift, full, NEAR_SUMS, s);
 }

@@ -34,19 +34,20 @@ static inline struct state rare_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 
 /* The tree of a tile. whole: all lanes of the block's tiles are full, and the number of their elements, which the compiler
  * then knows, makes that moments are merged without dividing. */
-static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole)
+static inline struct state tile_tree(EXCHANGE_TYPE exchange_, struct state s[OWN], int whole,
+                                     const struct origins *origins)
 {
 #if MOMENTS && !WINDOWS
     if (whole || WHOLE_TILES) {
         UNROLL
         for (int j = 0; j < OWN; j++)
             s[j].n = TILE / LANES;
-        return team_tree(exchange_, s, 1);
+        return team_tree(exchange_, s, 1, origins);
     }
     if (!FEW && TEAM_VECTOR > 1 && LEFT_OVER == 1)
         return rare_tree(exchange_, s);
 #endif
-    return team_tree(exchange_, s, 0);
+    return team_tree(exchange_, s, 0, origins);
 }
 
 #if ALONG
@@ -66,7 +67,7 @@ static inline struct state warp_tile(EXCHANGE_TYPE exchange_, weights_type weigh
 #else
 #define WEIGHTS_MEMORY
 #define FOLD_TILE(first, n, whole) \
-    (team_lanes(kept_, T, S, start, first, n, b.vectors != 0, s), tile_tree(exchange_, s, whole))
+    (team_lanes(&origins, T, S, start, first, n, b.vectors != 0, s), tile_tree(exchange_, s, whole, &origins))
 #endif
 
 #ifndef FEW_EXACT
@@ -102,7 +103,7 @@ static inline struct state few_tiles(SHARED_POINTER const struct state *states, 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    KEPT_MEMORY
+    NO_ORIGINS(origins)
     SHARED struct state shared[OUTPUTS_BESIDE * FEW];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -113,9 +114,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         const int tile = first + team / OUTPUTS_BESIDE;
         const int64_t left = S->reduced_total - (int64_t)tile * TILE;
         struct state s[OWN];
-        team_lanes(kept_, T, S, start, (int64_t)tile * TILE, tile >= tiles ? 0 : left < TILE ? (int)left : TILE,
+        team_lanes(&origins, T, S, start, (int64_t)tile * TILE, tile >= tiles ? 0 : left < TILE ? (int)left : TILE,
                    b.vectors != 0, s);
-        const struct state a = team_tree(exchange_, s, 0);
+        const struct state a = team_tree(exchange_, s, 0, &origins);
         if (t == 0 && tile < tiles)
             shared[output * FEW + tile] = a;
     }
@@ -185,7 +186,7 @@ static inline struct state lanes_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER st
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    KEPT_MEMORY
+    NO_ORIGINS(origins)
     WEIGHTS_MEMORY
     SHARED int flag;
     SHARED struct state shared[LANES];
@@ -229,13 +230,13 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    KEPT_MEMORY
+    NO_ORIGINS(origins)
     WEIGHTS_MEMORY
     SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
-    const int64_t parts = FEW && (MOMENTS || TWO_PHASES) ? 1 : S->p[1], o = block_over(parts), tiles = S->p[0];
+    const int64_t parts = FEW && (MOMENTS || LOGSUMS) ? 1 : S->p[1], o = block_over(parts), tiles = S->p[0];
     const int64_t first = block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);

@@ -71,7 +71,8 @@ static inline int count_of(int n, int i, int round)
 }
 
 /* A leaf of n elements, a constant; j: its number. */
-static inline void leaf_states(shape_ptr S, const struct taken r[Q + 1], int n, int64_t j, struct state s[VECTOR])
+static inline void leaf_states(struct tensors T, shape_ptr S, struct place start, const struct taken r[Q + 1], int n,
+                               int64_t j, struct state s[VECTOR])
 {
     struct lane l[OF_LEAF][VECTOR];
     struct state own[OF_LEAF][VECTOR];
@@ -81,25 +82,22 @@ static inline void leaf_states(shape_ptr S, const struct taken r[Q + 1], int n, 
         for (int c = 0; c < VECTOR; c++)
             l[i][c] = empty_lane();
     UNROLL
-    for (int second = 0; second <= TWO_PHASES; second++)
+    for (int k = 0; k < n; k++)
         UNROLL
-        for (int k = 0; k < n; k++)
-            UNROLL
-            for (int c = 0; c < VECTOR; c++) {
-                const struct element x = map_element(one_taken(r[k], c));
-                struct lane *to = &l[k % OF_LEAF][c];
-                if (!second)
-                    chain(S, to, x, k / OF_LEAF, j + S->p[0] * (k % OF_LEAF), weights_of(k / OF_LEAF), 1);
-                else if (count_of(n, k % OF_LEAF, OF_LEAF) > 1)
-                    chain_second(to, x, 1);
-                else
-                    chain_only(to, 1);
-            }
+        for (int c = 0; c < VECTOR; c++)
+            chain(S, &l[k % OF_LEAF][c], map_element(one_taken(r[k], c)), k / OF_LEAF, j + S->p[0] * (k % OF_LEAF),
+                  weights_of(k / OF_LEAF), 1);
     UNROLL
     for (int i = 0; i < OF_LEAF; i++)
         UNROLL
-        for (int c = 0; c < VECTOR; c++)
-            own[i][c] = lane_state(S, l[i][c], j + S->p[0] * i, count_of(n, i, OF_LEAF));
+        for (int c = 0; c < VECTOR; c++) {
+            const int count = count_of(n, i, OF_LEAF);
+            if (LOGSUMS && count > 1)
+                settle(T, S, place_beside(S, start, KEPT - 1, c), &l[i][c], j + S->p[0] * i, count);
+            else if (LOGSUMS)
+                settle_one(&l[i][c], count);
+            own[i][c] = lane_state(S, l[i][c], j + S->p[0] * i, count);
+        }
     UNROLL
     for (int reach = OF_LEAF / 2; reach; reach /= 2)
         UNROLL
@@ -175,9 +173,9 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
         for (int g = 0; g < BATCH; g++) {
             const int64_t at = leaf_of_batch(parts, j, g);
             if (at < S->p[1])
-                leaf_states(S, r[g], Q + 1, at, leaf[g]);
+                leaf_states(T, S, start, r[g], Q + 1, at, leaf[g]);
             else
-                leaf_states(S, r[g], Q, at, leaf[g]);
+                leaf_states(T, S, start, r[g], Q, at, leaf[g]);
             if (i + BATCH < parts)
                 load_either(T, S, start, leaf_of_batch(parts, next, g), vectors, r[g]);
             LOADED();

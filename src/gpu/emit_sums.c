@@ -1,0 +1,216 @@
+/* logsumexp as text: its lanes and states (kernels/sums.cl). */
+#include "emit_reducers.h"
+#include "texts.h"
+
+void mf_emit_sums(const struct problem *problem, struct gpu_text *to)
+{
+    static const char *const type[2][2] = {{"float", "uint32_t"}, {"double", "uint64_t"}};
+    static const char *const calls[] = {"EXP2", "EXP_TERM", "EXP_STEP", "EXP_UNIT", "LOG"};
+    static const char *const called[] = {"exp2", "exp_term", "exp_step", "exp_unit", "log"};
+    int wanted[2] = {0, 0};
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == RED_LSE)
+            wanted[problem->program.reducer[r].cls == CLS_F64] = 1;
+    for (int c = 0; c < 2; c++) {
+        const char *name = mf_class_name[c];
+        if (!wanted[c])
+            continue;
+        mf_text_add(
+            to,
+            "#define REAL %s\n#define NAMED(name) name##_%s\n#define REAL_CONSTANT(name) MF_##name##_%s\n"
+            "#define UNSIGNED_OF %s\n#define TO_BITS_OF mf_%s_bits\n#define FROM_BITS_OF mf_bits_%s\n"
+            "#define EXPONENT_OF %d\n#define PLAIN %s\n#define FMA_OF %s\n#define FABS_OF %s\n#define INFINITE %s\n",
+            type[c][0], name, name, type[c][1], name, name, c ? 52 : 23, c ? "1018.0" : "122.0f", c ? "fma" : "fmaf",
+            c ? "fabs" : "fabsf", mf_emit_fold_identity(FOLD_MIN, c ? CLS_F64 : CLS_F32));
+        for (int i = 0; i < 5; i++)
+            mf_text_add(to, "#define %s_OF mf_%s_%s\n", calls[i], called[i], name);
+        mf_text_append(to, mf_text_sums_cl);
+        mf_text_append(
+            to,
+            "#undef REAL\n#undef NAMED\n#undef REAL_CONSTANT\n#undef UNSIGNED_OF\n#undef TO_BITS_OF\n"
+            "#undef FROM_BITS_OF\n#undef EXPONENT_OF\n#undef PLAIN\n#undef FMA_OF\n#undef FABS_OF\n#undef INFINITE\n");
+        for (int i = 0; i < 5; i++)
+            mf_text_add(to, "#undef %s_OF\n", calls[i]);
+    }
+}
+
+void mf_emit_sum_step(const struct reducer *reducer, int r, struct gpu_text *to)
+{
+    const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
+    mf_text_add(to,
+                "    {\n        const %s y = plain_exp_%s(x.a%d, s->r%d_origin);\n"
+                "        s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n"
+                "        s->r%d_least = fold_min_%s(s->r%d_least, present ? x.a%d : %s);\n"
+                "        s->r%d_s = s->r%d_s + (present ? y : 0);\n    }\n",
+                type, cls, r, r, r, cls, r, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, cls, r, r,
+                mf_emit_fold_identity(FOLD_MIN, reducer->cls), r, r);
+}
+
+/* A lane that was not plain: its elements once more, some in flight together. */
+static void emit_again(const struct reducer *reducer, int r, struct gpu_text *to)
+{
+    const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
+    mf_text_add(to,
+                "static inline %s sum_again%d(struct tensors T, shape_ptr S, struct place start, %s m, int64_t first, "
+                "int count)\n{\n    %s s = 0;\n    NO_UNROLL\n    for (int k = 0; k < count; k += 4) {\n"
+                "        %s x[4], y[4];\n        int there[4];\n        UNROLL\n"
+                "        for (int u = 0; u < 4; u++) {\n            struct raw r = one_of_vector(no_elements(), 0);\n"
+                "            const int64_t e = first + (int64_t)(k + u < count ? k + u : k) * LANE_PITCH;\n"
+                "            const struct place p = element_place(S, start, e);\n"
+                "            there[u] = inside(S, p);\n            if (there[u])\n"
+                "                r = fetch(T, p);\n            there[u] &= k + u < count;\n"
+                "            x[u] = map_element(r).a%d;\n        }\n",
+                type, r, type, type, type, r);
+    mf_text_add(to,
+                "        UNROLL\n        for (int u = 0; u < 4; u++)\n            y[u] = near_term_%s(x[u], m);\n"
+                "        if (is_far_%s(m))\n            UNROLL\n            for (int u = 0; u < 4; u++)\n"
+                "                y[u] = far_term_%s(x[u], m);\n        UNROLL\n"
+                "        for (int u = 0; u < 4; u++)\n            s = s + (there[u] ? y[u] : 0);\n"
+                "    }\n    return s;\n}\n\n",
+                cls, cls, cls);
+}
+
+void mf_emit_settle(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_LSE)
+            emit_again(&program->reducer[r], r, to);
+    mf_text_append(to, "static inline void settle(struct tensors T, shape_ptr S, struct place start, struct lane *s, "
+                       "int64_t first, int count)\n{\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_LSE)
+            mf_text_add(
+                to,
+                "    s->r%d_s = is_plain_%s(s->r%d_m, s->r%d_least, s->r%d_origin)\n"
+                "        ? from_plain_%s(s->r%d_s, s->r%d_m, s->r%d_origin)\n        : s->r%d_m - s->r%d_m == 0 "
+                "? sum_again%d(T, S, start, s->r%d_m, first, count) : 0;\n",
+                r, mf_class_name[program->reducer[r].cls], r, r, r, mf_class_name[program->reducer[r].cls], r, r, r, r,
+                r, r, r);
+    mf_text_append(to, "}\n\n");
+}
+
+/* Whether all of a lane's sums are plain beside others of its origin, and that origin. */
+static void emit_central(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    for (int origin = 0; origin < 2; origin++) {
+        mf_text_append(to, origin ? "static inline void set_origin(struct lane *s, struct element x)\n{\n"
+                                  : "static inline int lane_is_central(struct lane s)\n{\n    int yes = 1;\n");
+        for (int r = 0; r < program->reducer_count; r++) {
+            const char *cls = mf_class_name[program->reducer[r].cls];
+            if (program->reducer[r].kind != RED_LSE)
+                continue;
+            if (origin)
+                mf_text_add(to, "    s->r%d_origin = origin_at_%s(x.a%d);\n", r, cls, r);
+            else
+                mf_text_add(to, "    yes &= is_central_%s(s.r%d_m, s.r%d_least, s.r%d_origin);\n", cls, r, r, r);
+        }
+        mf_text_append(to, origin ? "}\n\n" : "    return yes;\n}\n\n");
+    }
+}
+
+/* A lane of one element, in the unit 1; how far from 0 an element is. */
+static void emit_only_element(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    int doubles = 0;
+    mf_text_append(to, "static inline void only_element(struct lane *s, struct element x, int present)\n{\n");
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        if (reducer->kind != RED_LSE)
+            continue;
+        doubles |= reducer->cls == CLS_F64;
+        mf_text_add(
+            to,
+            "    s->r%d_m = present ? x.a%d : %s;\n    s->r%d_s = present ? plain_exp_%s(x.a%d, MF_MAGIC_%s) : 0;\n", r,
+            r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, mf_class_name[reducer->cls], r,
+            mf_class_name[reducer->cls]);
+    }
+    mf_text_add(
+        to,
+        "}\n\ntypedef %s extent_t;\n#define greater_extent fold_max_%s\n\nstatic inline extent_t extent_of(struct "
+        "element x)\n{\n    extent_t most = 0;\n",
+        doubles ? "double" : "float", doubles ? "f64" : "f32");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_LSE)
+            mf_text_add(to, "    most = greater_extent(most, %s(x.a%d));\n", doubles ? "fabs" : "fabsf", r);
+    mf_text_add(to, "    return most;\n}\n#define MOST_CENTRAL %s\n\n", doubles ? "41.0" : "41.0f");
+}
+
+/* The origins that many lanes have, if their sums are plain together, and what ends a state of those. */
+static void emit_origins(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    for (int i = 0; i < 3; i++) {
+        mf_text_append(to, i == 0 ? "struct origins {\n    int plain;\n"
+                           : i == 1
+                               ? "};\n\nstatic inline void keep_origins(struct origins *to, struct lane s)\n{\n"
+                               : "}\n\nstatic inline void settle_at(struct state *s, const struct origins *of)\n{\n");
+        for (int r = 0; r < program->reducer_count; r++) {
+            const char *cls = mf_class_name[program->reducer[r].cls];
+            if (program->reducer[r].kind != RED_LSE)
+                continue;
+            if (i == 0)
+                mf_text_add(to, "    %s r%d;\n", mf_class_type[program->reducer[r].cls], r);
+            else if (i == 1)
+                mf_text_add(to, "    to->r%d = s.r%d_origin;\n", r, r);
+            else
+                mf_text_add(to, "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, of->r%d);\n", r, cls, r, r, r);
+        }
+    }
+    mf_text_append(to, "}\n\n");
+}
+
+/* The same of a lane of one element, if it is there. */
+void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to)
+{
+    const struct program *program = &problem->program;
+    emit_only_element(problem, to);
+    emit_origins(problem, to);
+    emit_central(problem, to);
+    mf_text_append(to, "static inline void settle_one(struct lane *s, int present)\n{\n");
+    for (int r = 0; r < program->reducer_count; r++)
+        if (program->reducer[r].kind == RED_LSE)
+            mf_text_add(to, "    s->r%d_s = present ? sum_unit_%s(s->r%d_m) : 0;\n", r,
+                        mf_class_name[program->reducer[r].cls], r);
+    mf_text_append(to, "}\n\n");
+}
+
+/* Whether a state's greatest is too far from 0 for the short formulas; what ends a plain one in the unit 1; the state
+ * of one element that is not far. */
+void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to)
+{
+    static const char *const begins[] = {"static inline int state_is_far(struct state s)\n{\n    int far = 0;\n",
+                                         "static inline void settle_central(struct state *s)\n{\n",
+                                         "static inline void settle_near(struct state *s)\n{\n"};
+    const struct program *program = &problem->program;
+    for (int i = 0; i < 3; i++) {
+        mf_text_append(to, begins[i]);
+        for (int r = 0; r < program->reducer_count; r++) {
+            const char *cls = mf_class_name[program->reducer[r].cls];
+            if (program->reducer[r].kind != RED_LSE)
+                continue;
+            if (i == 0)
+                mf_text_add(to, "    far |= is_far_%s(s.r%d_m);\n", cls, r);
+            else if (i == 1)
+                mf_text_add(to, "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, MF_MAGIC_%s);\n", r, cls, r, r, cls);
+            else
+                mf_text_add(to, "    s->r%d_s = near_unit_%s(s->r%d_m);\n", r, cls, r);
+        }
+        mf_text_append(to, i == 0 ? "    return far;\n}\n\n" : "}\n\n");
+    }
+}
+
+void mf_emit_joined_sums(const struct reducer *reducer, int r, enum sums_known known, struct gpu_text *to)
+{
+    const char *cls = mf_class_name[reducer->cls];
+    if (known == SUMS_PLAIN)
+        mf_text_add(to, "    c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n    c.r%d_s = a.r%d_s + b.r%d_s;\n", r, cls, r,
+                    r, r, r, r);
+    else
+        mf_text_add(to,
+                    "    c.r%d_m = fold_max_%s(a.r%d_m, b.r%d_m);\n"
+                    "    c.r%d_s = %s_joined_%s(a.r%d_m, a.r%d_s, b.r%d_m, b.r%d_s, c.r%d_m);\n",
+                    r, cls, r, r, r, known == SUMS_NEAR ? "near" : "sure", cls, r, r, r, r, r);
+}

@@ -1,0 +1,101 @@
+/* The sums of logsumexp, of the class that REAL and NAMED are of (emit_sums.c): vocab/ops_float.inc says what they are.
+ *
+ * A lane is summed in a unit that is known before its greatest is: a power of two, 2^n of an element that is at hand, or
+ * 1; origin: MF_MAGIC - n. Where all elements lie near that and near each other nothing over- or underflows, so that
+ * multiplying by a power of two at the end gives the contract's bits (plain). Many lanes that are plain in one unit are
+ * joined in it (central), by additions. Else a lane is read again, for it is known by then what its greatest element
+ * is. Of an infinite one or a NaN the sum says nothing; it must be finite beside -inf. */
+
+/* exp(x) in an origin's unit, where that is plain; else anything. */
+static inline REAL NAMED(plain_exp)(REAL x, REAL origin)
+{
+    const REAL t = FMA_OF(x, REAL_CONSTANT(LOG2E), origin);
+    const REAL p = EXP2_OF(FMA_OF(x, REAL_CONSTANT(LOG2E), origin - t));
+    return FROM_BITS_OF(TO_BITS_OF(p) + (TO_BITS_OF(t) << EXPONENT_OF));
+}
+
+/* PLAIN: the most that n of the greatest and the least differ by; x then differs by less than MF_REACH. */
+static inline int NAMED(is_plain)(REAL greatest, REAL least, REAL origin)
+{
+    const REAL t = FMA_OF(greatest, REAL_CONSTANT(LOG2E), origin), u = FMA_OF(least, REAL_CONSTANT(LOG2E), origin);
+    return t - u <= PLAIN && t <= REAL_CONSTANT(MAGIC) + PLAIN * (REAL)0.9375 &&
+           u >= REAL_CONSTANT(MAGIC) - PLAIN * (REAL)0.9375;
+}
+
+/* Whether they are so near to an origin that all such are plain together; of no elements too. */
+static inline int NAMED(is_central)(REAL greatest, REAL least, REAL origin)
+{
+    return FMA_OF(greatest, REAL_CONSTANT(LOG2E), origin) <= REAL_CONSTANT(MAGIC) + PLAIN / 2 &&
+           FMA_OF(least, REAL_CONSTANT(LOG2E), origin) >= REAL_CONSTANT(MAGIC) - PLAIN / 2;
+}
+
+/* A plain sum in units of m's power. */
+static inline REAL NAMED(from_plain)(REAL s, REAL m, REAL origin)
+{
+    const REAL t = FMA_OF(m, REAL_CONSTANT(LOG2E), origin);
+    return s * FROM_BITS_OF(TO_BITS_OF((REAL)1) - (TO_BITS_OF(t) << EXPONENT_OF));
+}
+
+/* The origin of x's own unit, or of 1. */
+static inline REAL NAMED(origin_at)(REAL x)
+{
+    const REAL t = FMA_OF(x, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC));
+    return FABS_OF(x) < REAL_CONSTANT(NEAR) / 2 ? REAL_CONSTANT(MAGIC) + (REAL_CONSTANT(MAGIC) - t)
+                                                : REAL_CONSTANT(MAGIC);
+}
+
+/* Values beyond what the short formulas are for; these are then functions of their own, which nobody waits for. */
+static inline int NAMED(is_far)(REAL x)
+{
+    return FABS_OF(x) >= REAL_CONSTANT(NEAR) / 2 && FABS_OF(x) < INFINITE;
+}
+
+static NOT_INLINE REAL NAMED(far_term)(REAL x, REAL m) { return EXP_TERM_OF(x, m); }
+static NOT_INLINE REAL NAMED(far_unit)(REAL x) { return EXP_UNIT_OF(x); }
+static NOT_INLINE REAL NAMED(far_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
+{
+    return s * EXP_STEP_OF(x, m) + of_y * EXP_STEP_OF(y, m);
+}
+
+/* mf_exp_term, x <= m, which is near. */
+static inline REAL NAMED(near_term)(REAL x, REAL m)
+{
+    const REAL low = m - REAL_CONSTANT(REACH), z = NAMED(fold_max)(x, low), origin = NAMED(origin_at)(m);
+    const REAL t = FMA_OF(z, REAL_CONSTANT(LOG2E), origin);
+    const REAL p = EXP2_OF(FMA_OF(z, REAL_CONSTANT(LOG2E), origin - t));
+    return FROM_BITS_OF(TO_BITS_OF(p) + (TO_BITS_OF(t) << EXPONENT_OF));
+}
+
+/* mf_exp_unit, where x is not far; of -inf finite. */
+static inline REAL NAMED(near_unit)(REAL x)
+{
+    const REAL z = NAMED(fold_max)(x, -REAL_CONSTANT(NEAR) / 2);
+    const REAL t = FMA_OF(z, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC));
+    return EXP2_OF(FMA_OF(z, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC) - t));
+}
+
+static inline REAL NAMED(sum_unit)(REAL x) { return NAMED(is_far)(x) ? NAMED(far_unit)(x) : NAMED(near_unit)(x); }
+
+/* The sum of two, whose greatest are x and y; m: the greater one, which is not far. */
+static inline REAL NAMED(near_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
+{
+    const REAL low = m - REAL_CONSTANT(REACH);
+    const UNSIGNED_OF from =
+        TO_BITS_OF((REAL)1) - (TO_BITS_OF(FMA_OF(m, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC))) << EXPONENT_OF);
+    const REAL t = FMA_OF(NAMED(fold_max)(x, low), REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC));
+    const REAL u = FMA_OF(NAMED(fold_max)(y, low), REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC));
+    return FMA_OF(s, FROM_BITS_OF(from + (TO_BITS_OF(t) << EXPONENT_OF)),
+                  of_y * FROM_BITS_OF(from + (TO_BITS_OF(u) << EXPONENT_OF)));
+}
+
+static inline REAL NAMED(sure_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
+{
+    return NAMED(is_far)(m) ? NAMED(far_joined)(x, s, y, of_y, m) : NAMED(near_joined)(x, s, y, of_y, m);
+}
+
+/* mf_logsum. A sum of 0 adds nothing: m is the logarithm. */
+static inline REAL NAMED(log_of)(REAL m, REAL s)
+{
+    const REAL of_m = MF_QUOTIENT(s, NAMED(sum_unit)(m));
+    return s == 0 ? m : LOG_OF(of_m > 1 ? of_m : (REAL)1) + m;
+}
