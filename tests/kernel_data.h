@@ -34,7 +34,8 @@ static const uint64_t special_bf16[] = {0x7fc0, 0x7f80, 0xff80, 0x8000, 0, 1, 0x
 enum { SPECIALS = sizeof special_f64 / sizeof special_f64[0] };
 
 /* mode 0: numbers of moderate size; 1: a special one now and then; 2: specials but NaN and infinities;
- * 3: -0.0 and 0.0 (integers: 0 and all ones); 4: any bits; 5 and more: around a power of two. Integers get any bits in the modes that say nothing. */
+ * 3: -0.0 and 0.0 (integers: 0 and all ones); 4: any bits; 5 and more: around a power of two.
+ * Integers get any bits in the modes that say nothing. */
 static uint64_t random_element(struct type t, int mode)
 {
     const int is_float = (t.cls == CLS_F32 || t.cls == CLS_F64) && bytes_of(t) > 1;

@@ -106,8 +106,8 @@ typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, 
 typedef void summary_chain_fn(const struct summary *out, int append, const void *const *x, int64_t count, int64_t n,
                               const void *const *next);
 
-/* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = logsum(m, s), s in units of a power
- * of two that is m's (exp_term, exp_step: vocab/ops_float.inc).
+/* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = logsum(m, s), s in units of the
+ * power of two that is m's (exp_term, exp_step: vocab/ops_float.inc).
  *   a lane's chain: m = max of its elements, s = sum left to right of exp_term(x, m)
  *   merge a, b: m = max; s = s_a * exp_step(m_a, m) + s_b * exp_step(m_b, m)
  * s says nothing where m is infinite or NaN, but is finite and not negative where m is -inf: the state may be merged

@@ -16,8 +16,8 @@
  *   vfma(x, y, z)                     x * y + z with one rounding
  *   vscale(v, n, t)                   v * 2^n, which is normal; t is n + 1.5 * 2^23 (double: 2^52), and the one of both
  *                                     that is not used costs nothing
- *   vadd_scaled(sum, v, n, t)         sum + v * 2^n, a product that is exact; t is n + 127 + 1.5 * 2^23 (double: 1023 and
- *                                     2^52). NaNs stay
+ *   vadd_scaled(sum, v, n, t)         sum + v * 2^n, a product that is exact; t is n + 127 + 1.5 * 2^23 (double:
+ *                                     n + 1023 + 1.5 * 2^52). NaNs stay
  *   vkeep                             nothing; v is computed here, where its statement stands, not where it is used
  *   vread                             nothing; v is loaded here, before what is loaded after it: the processor's
  *                                     prefetchers want addresses that grow
