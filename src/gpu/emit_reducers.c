@@ -286,7 +286,7 @@ static void emit_chain_step(const struct problem *problem, int r, struct gpu_tex
                     type, r, r, type, r, cls, r, r, cls, r, r, r, r);
         break;
     case RED_LSE:
-        mf_emit_sum_step(reducer, r, to);
+        mf_emit_sum_step(problem, r, to);
         break;
     case RED_USER:
         if (!reducer->user->recipe->ordered)

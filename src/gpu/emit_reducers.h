@@ -28,7 +28,7 @@ void mf_emit_pairs(const struct problem *problem, struct gpu_text *to);
 enum sums_known { SUMS_ANY, SUMS_NEAR, SUMS_PLAIN };
 void mf_emit_sums(const struct problem *problem, struct gpu_text *to);
 void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to);
-void mf_emit_sum_step(const struct reducer *reducer, int r, struct gpu_text *to);
+void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to);
 void mf_emit_settle(const struct problem *problem, struct gpu_text *to);
 void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to);
 void mf_emit_joined_sums(const struct reducer *reducer, int r, enum sums_known known, struct gpu_text *to);

@@ -15,35 +15,43 @@ void mf_emit_sums(const struct problem *problem, struct gpu_text *to)
         const char *name = mf_class_name[c];
         if (!wanted[c])
             continue;
-        mf_text_add(
-            to,
-            "#define REAL %s\n#define NAMED(name) name##_%s\n#define REAL_CONSTANT(name) MF_##name##_%s\n"
-            "#define UNSIGNED_OF %s\n#define TO_BITS_OF mf_%s_bits\n#define FROM_BITS_OF mf_bits_%s\n"
-            "#define EXPONENT_OF %d\n#define PLAIN %s\n#define FMA_OF %s\n#define FABS_OF %s\n#define INFINITE %s\n",
-            type[c][0], name, name, type[c][1], name, name, c ? 52 : 23, c ? "1018.0" : "122.0f", c ? "fma" : "fmaf",
-            c ? "fabs" : "fabsf", mf_emit_fold_identity(FOLD_MIN, c ? CLS_F64 : CLS_F32));
+        mf_text_add(to,
+                    "#define REAL %s\n#define NAMED(name) name##_%s\n#define REAL_CONSTANT(name) MF_##name##_%s\n"
+                    "#define UNSIGNED_OF %s\n#define TO_BITS_OF mf_%s_bits\n#define FROM_BITS_OF mf_bits_%s\n"
+                    "#define LOWEST_AT %d\n#define LOWEST_WORD %s\n#define EXPONENT_OF %d\n#define PLAIN %s\n#define "
+                    "FMA_OF %s\n#define FABS_OF %s\n#define INFINITE %s\n",
+                    type[c][0], name, name, type[c][1], name, name, c ? 32 : 0, c ? "0xfff00000u" : "0xff800000u",
+                    c ? 52 : 23, c ? "1018.0" : "122.0f", c ? "fma" : "fmaf", c ? "fabs" : "fabsf",
+                    mf_emit_fold_identity(FOLD_MIN, c ? CLS_F64 : CLS_F32));
         for (int i = 0; i < 5; i++)
             mf_text_add(to, "#define %s_OF mf_%s_%s\n", calls[i], called[i], name);
         mf_text_append(to, mf_text_sums_cl);
-        mf_text_append(
-            to,
-            "#undef REAL\n#undef NAMED\n#undef REAL_CONSTANT\n#undef UNSIGNED_OF\n#undef TO_BITS_OF\n"
-            "#undef FROM_BITS_OF\n#undef EXPONENT_OF\n#undef PLAIN\n#undef FMA_OF\n#undef FABS_OF\n#undef INFINITE\n");
+        mf_text_append(to, "#undef REAL\n#undef NAMED\n#undef REAL_CONSTANT\n#undef UNSIGNED_OF\n#undef TO_BITS_OF\n"
+                           "#undef FROM_BITS_OF\n#undef LOWEST_AT\n#undef LOWEST_WORD\n#undef EXPONENT_OF\n#undef "
+                           "PLAIN\n#undef FMA_OF\n#undef FABS_OF\n#undef INFINITE\n");
         for (int i = 0; i < 5; i++)
             mf_text_add(to, "#undef %s_OF\n", calls[i]);
     }
 }
 
-void mf_emit_sum_step(const struct reducer *reducer, int r, struct gpu_text *to)
+/* Elements of -inf are left out, but of 16-bit floats, for which comparing would take longer than memory does. */
+void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to)
 {
+    const struct reducer *reducer = &problem->program.reducer[r];
+    const enum dtype of = problem->program.map.node[reducer->arg[0]].dtype;
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
+    const char *lowest = mf_emit_fold_identity(FOLD_MAX, reducer->cls);
     mf_text_add(to,
                 "    {\n        const %s y = plain_exp_%s(x.a%d, s->r%d_origin);\n"
-                "        s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n"
-                "        s->r%d_least = fold_min_%s(s->r%d_least, present ? x.a%d : %s);\n"
-                "        s->r%d_s = s->r%d_s + (present ? y : 0);\n    }\n",
-                type, cls, r, r, r, cls, r, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, cls, r, r,
-                mf_emit_fold_identity(FOLD_MIN, reducer->cls), r, r);
+                "        const int there = present",
+                type, cls, r, r);
+    if (of != DT_f16 && of != DT_bf16)
+        mf_text_add(to, " && !is_lowest_%s(x.a%d)", cls, r);
+    mf_text_add(to,
+                ";\n        s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n"
+                "        s->r%d_least = fold_min_%s(s->r%d_least, there ? x.a%d : %s);\n"
+                "        s->r%d_s = s->r%d_s + (there ? y : 0);\n    }\n",
+                r, cls, r, r, lowest, r, cls, r, r, mf_emit_fold_identity(FOLD_MIN, reducer->cls), r, r);
 }
 
 /* A lane that was not plain: its elements once more, some in flight together. */
@@ -121,11 +129,12 @@ static void emit_only_element(const struct problem *problem, struct gpu_text *to
         if (reducer->kind != RED_LSE)
             continue;
         doubles |= reducer->cls == CLS_F64;
-        mf_text_add(
-            to,
-            "    s->r%d_m = present ? x.a%d : %s;\n    s->r%d_s = present ? plain_exp_%s(x.a%d, MF_MAGIC_%s) : 0;\n", r,
-            r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, mf_class_name[reducer->cls], r,
-            mf_class_name[reducer->cls]);
+        mf_text_add(to,
+                    "    s->r%d_m = present ? x.a%d : %s;\n    s->r%d_s = present && !is_lowest_%s(x.a%d) ? "
+                    "plain_exp_%s(x.a%d, "
+                    "MF_MAGIC_%s) : 0;\n",
+                    r, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, mf_class_name[reducer->cls], r,
+                    mf_class_name[reducer->cls], r, mf_class_name[reducer->cls]);
     }
     mf_text_add(
         to,
@@ -134,7 +143,8 @@ static void emit_only_element(const struct problem *problem, struct gpu_text *to
         doubles ? "double" : "float", doubles ? "f64" : "f32");
     for (int r = 0; r < program->reducer_count; r++)
         if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to, "    most = greater_extent(most, %s(x.a%d));\n", doubles ? "fabs" : "fabsf", r);
+            mf_text_add(to, "    most = greater_extent(most, is_lowest_%s(x.a%d) ? 0 : %s(x.a%d));\n",
+                        mf_class_name[program->reducer[r].cls], r, doubles ? "fabs" : "fabsf", r);
     mf_text_add(to, "    return most;\n}\n#define MOST_CENTRAL %s\n\n", doubles ? "41.0" : "41.0f");
 }
 

@@ -14,6 +14,10 @@ static inline REAL NAMED(plain_exp)(REAL x, REAL origin)
     return FROM_BITS_OF(TO_BITS_OF(p) + (TO_BITS_OF(t) << EXPONENT_OF));
 }
 
+/* Whether x is -inf; of a double its upper word says that, or that it is a NaN. Such elements are left out of plain sums,
+ * so that masks do not make a lane be read again. */
+static inline int NAMED(is_lowest)(REAL x) { return (uint32_t)(TO_BITS_OF(x) >> LOWEST_AT) == LOWEST_WORD; }
+
 /* PLAIN: the most that n of the greatest and the least differ by; x then differs by less than MF_REACH. */
 static inline int NAMED(is_plain)(REAL greatest, REAL least, REAL origin)
 {
