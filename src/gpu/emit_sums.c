@@ -34,7 +34,8 @@ void mf_emit_sums(const struct problem *problem, struct gpu_text *to)
     }
 }
 
-/* Elements of -inf are left out, but of 16-bit floats, for which comparing would take longer than memory does. */
+/* Elements of -inf are left out, but of 16-bit floats, for which comparing would take longer than memory does. (So it
+ * does in short rows, an element a lane.) */
 void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
@@ -129,12 +130,11 @@ static void emit_only_element(const struct problem *problem, struct gpu_text *to
         if (reducer->kind != RED_LSE)
             continue;
         doubles |= reducer->cls == CLS_F64;
-        mf_text_add(to,
-                    "    s->r%d_m = present ? x.a%d : %s;\n    s->r%d_s = present && !is_lowest_%s(x.a%d) ? "
-                    "plain_exp_%s(x.a%d, "
-                    "MF_MAGIC_%s) : 0;\n",
-                    r, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, mf_class_name[reducer->cls], r,
-                    mf_class_name[reducer->cls], r, mf_class_name[reducer->cls]);
+        mf_text_add(
+            to,
+            "    s->r%d_m = present ? x.a%d : %s;\n    s->r%d_s = present ? plain_exp_%s(x.a%d, MF_MAGIC_%s) : 0;\n", r,
+            r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, mf_class_name[reducer->cls], r,
+            mf_class_name[reducer->cls]);
     }
     mf_text_add(
         to,
@@ -143,8 +143,7 @@ static void emit_only_element(const struct problem *problem, struct gpu_text *to
         doubles ? "double" : "float", doubles ? "f64" : "f32");
     for (int r = 0; r < program->reducer_count; r++)
         if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to, "    most = greater_extent(most, is_lowest_%s(x.a%d) ? 0 : %s(x.a%d));\n",
-                        mf_class_name[program->reducer[r].cls], r, doubles ? "fabs" : "fabsf", r);
+            mf_text_add(to, "    most = greater_extent(most, %s(x.a%d));\n", doubles ? "fabs" : "fabsf", r);
     mf_text_add(to, "    return most;\n}\n#define MOST_CENTRAL %s\n\n", doubles ? "41.0" : "41.0f");
 }
 

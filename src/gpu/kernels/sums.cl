@@ -1,7 +1,7 @@
 /* The sums of logsumexp, of the class that REAL and NAMED are of (emit_sums.c): vocab/ops_float.inc says what they are.
  *
- * A lane is summed in a unit that is known before its greatest is: a power of two, 2^n of an element that is at hand, or
- * 1; origin: MF_MAGIC - n. Where all elements lie near that and near each other nothing over- or underflows, so that
+ * A lane is summed in a unit that is known before its greatest is: a power of two, 2^n of an element that is at hand,
+ * or 1; origin: MF_MAGIC - n. Where all elements lie near that and near each other nothing over- or underflows, so that
  * multiplying by a power of two at the end gives the contract's bits (plain). Many lanes that are plain in one unit are
  * joined in it (central), by additions. Else a lane is read again, for it is known by then what its greatest element
  * is. Of an infinite one or a NaN the sum says nothing; it must be finite beside -inf. */
@@ -14,8 +14,8 @@ static inline REAL NAMED(plain_exp)(REAL x, REAL origin)
     return FROM_BITS_OF(TO_BITS_OF(p) + (TO_BITS_OF(t) << EXPONENT_OF));
 }
 
-/* Whether x is -inf; of a double its upper word says that, or that it is a NaN. Such elements are left out of plain sums,
- * so that masks do not make a lane be read again. */
+/* Whether x is -inf; of a double its upper word says that, or that it is a NaN. Such elements are left out of plain
+ * sums, so that masks do not make a lane be read again. */
 static inline int NAMED(is_lowest)(REAL x) { return (uint32_t)(TO_BITS_OF(x) >> LOWEST_AT) == LOWEST_WORD; }
 
 /* PLAIN: the most that n of the greatest and the least differ by; x then differs by less than MF_REACH. */
