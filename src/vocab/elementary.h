@@ -2,7 +2,8 @@
  *
  * Only IEEE + - * /, comparisons, selects, integer operations and bit casts: no libm, no tables, and no fma but in
  * exp2, exp_near and exp_below. All is straight-line code without 64-bit integer conversions, so that loops vectorise
- * from SSE2 upwards (pow in double only under clang). The build says -ffp-contract=off and evaluates in the types themselves (no x87).
+ * from SSE2 upwards (pow in double only under clang). The build says -ffp-contract=off and evaluates in the types
+ * themselves (no x87).
  *   exp      reduction by n ln 2 in two parts with exact products (Cody and Waite 1980), minimax polynomial (Remez),
  *            2^n in two factors so that gradual underflow rounds once
  *   log      x = 2^k m, m in [sqrt(1/2), sqrt 2); float: a polynomial in f = m - 1; double: one in s = f / (f + 2),
@@ -106,10 +107,10 @@ static inline float mf_exp_f32(float x)
  * constant costs |x| 0.3 * 2^-24 of the result (the rounding of x, a difference, has cost up to |x| 2^-24 already); and
  * 2^f = 1 + ... + c0 f^5 for |f| <= 1/2 with a relative error of 2^-23.3. exp_below(0) == 1 exactly.
  *
- * Log-space products consist of it, and logsumexp of its polynomial (exp_term of ops_float.inc; src/cpu/fold_lse.inc has
- * that in vectors, with these constants), so products are fused with the sums behind them, and the polynomial's error is
- * as large as the roundings'. fma is one rounding wherever it runs; where the processor has no instruction for it (SSE2)
- * it is a slow call. exp_near is exp_below where -87 <= x is known. */
+ * Log-space products consist of it, and logsumexp of its polynomial (exp_term of ops_float.inc; src/cpu/fold_lse.inc
+ * has that in vectors, with these constants), so products are fused with the sums behind them, and the polynomial's
+ * error is as large as the roundings'. fma is one rounding wherever it runs; where the processor has no instruction for
+ * it (SSE2) it is a slow call. exp_near is exp_below where -87 <= x is known. */
 #define MF_LEAST_f32 (-87.0f)
 #define MF_REACH_f32 86.0f
 #define MF_LEAST_POWER_f32 (-125.0f)
