@@ -155,18 +155,23 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             l[i][c] = empty_lane();
-    if (VECTOR > 1 && !vectors) { /* rare, so it is short */
-        NO_UNROLL
-        for (int k = 0; k * LANES < n; k++)
-            column_batch(T, S, start, first, k, n, 0, 1, 0, l);
-    } else if (n == (ONE_STEP ? PRESENT * LANE_THREADS : TILE)) {
-        NO_UNROLL
-        for (int k = 0; k < (ONE_STEP ? 1 : TILE / LANES); k += BATCH)
-            column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 1, BATCH, 1, l);
-    } else if (n > 0) {
-        NO_UNROLL
-        for (int k = 0; ONE_STEP ? k < 1 : k * LANES < n; k += BATCH)
-            column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 0, BATCH, 1, l);
+    /* a loop of one turn, in which the compiler (NVRTC 13.0) keeps the loads together: f64 of 37 elements a column is
+     * a fifth faster */
+    NO_UNROLL
+    for (int turn = 0; turn < 1 && n > 0; turn++) {
+        if (VECTOR > 1 && !vectors) { /* rare, so it is short */
+            NO_UNROLL
+            for (int k = 0; k * LANES < n; k++)
+                column_batch(T, S, start, first, k, n, 0, 1, 0, l);
+        } else if (n == (ONE_STEP ? PRESENT * LANE_THREADS : TILE)) {
+            NO_UNROLL
+            for (int k = 0; k < (ONE_STEP ? 1 : TILE / LANES); k += BATCH)
+                column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 1, BATCH, 1, l);
+        } else {
+            NO_UNROLL
+            for (int k = 0; ONE_STEP ? k < 1 : k * LANES < n; k += BATCH)
+                column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 0, BATCH, 1, l);
+        }
     }
     if (EVEN_LANES && n == TILE)
         own_states(T, S, start, first, n, 1, l, s);
