@@ -425,7 +425,7 @@ static void test_tier(void)
 static void test_gpu(void)
 {
     expect_part("info", "\nGPUs          cuda:0");
-    expect_part("info", "\non a GPU      map ");
+    expect_part("info", "\non a GPU      turned ");
     if (run("info --device opencl:0")) {
         expect_error("info --device opencl:0", 1, "OpenCL");
         check_skip("the command on opencl:0", err_text);
@@ -439,7 +439,7 @@ static void test_gpu(void)
     expect("run 'ij->' 'sum(a)' there.npy", "42.\n");
     expect_json("run --device opencl:0 'ij->i' 'sum(a)' x.npy --json", "\"device\": \"opencl:0: ");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver outer", 1,
-                 "there is no solver \"outer\"; there are map ordered contract-near contract contract-arg");
+                 "there is no solver \"outer\"; there are turned map ordered contract-near contract contract-arg");
     expect_error("run --device opencl:0 'ij->i' 'sum(a)' x.npy --solver map", 1, "solver map does not apply");
     expect_error("run --device opencl:0 'ij->j' 'mean(a)' empty.npy", 1, "mean of no elements");
     expect_error("run --device opencl:200 'ij->j' 'mean(a)' x.npy", 1, "there is no OpenCL device 200");
