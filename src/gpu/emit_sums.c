@@ -5,8 +5,8 @@
 void mf_emit_sums(const struct problem *problem, struct gpu_text *to)
 {
     static const char *const type[2][2] = {{"float", "uint32_t"}, {"double", "uint64_t"}};
-    static const char *const calls[] = {"EXP2", "EXP_TERM", "EXP_STEP", "EXP_UNIT", "LOG"};
-    static const char *const called[] = {"exp2", "exp_term", "exp_step", "exp_unit", "log"};
+    static const char *const calls[] = {"EXP2", "EXP_STEP", "EXP_UNIT", "LOG"};
+    static const char *const called[] = {"exp2", "exp_step", "exp_unit", "log"};
     int wanted[2] = {0, 0};
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_LSE)
@@ -23,13 +23,13 @@ void mf_emit_sums(const struct problem *problem, struct gpu_text *to)
                     type[c][0], name, name, type[c][1], name, name, c ? 32 : 0, c ? "0xfff00000u" : "0xff800000u",
                     c ? 52 : 23, c ? "1018.0" : "122.0f", c ? "fma" : "fmaf", c ? "fabs" : "fabsf",
                     mf_emit_fold_identity(FOLD_MIN, c ? CLS_F64 : CLS_F32));
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < 4; i++)
             mf_text_add(to, "#define %s_OF mf_%s_%s\n", calls[i], called[i], name);
         mf_text_append(to, mf_text_sums_cl);
         mf_text_append(to, "#undef REAL\n#undef NAMED\n#undef REAL_CONSTANT\n#undef UNSIGNED_OF\n#undef TO_BITS_OF\n"
                            "#undef FROM_BITS_OF\n#undef LOWEST_AT\n#undef LOWEST_WORD\n#undef EXPONENT_OF\n#undef "
                            "PLAIN\n#undef FMA_OF\n#undef FABS_OF\n#undef INFINITE\n");
-        for (int i = 0; i < 5; i++)
+        for (int i = 0; i < 4; i++)
             mf_text_add(to, "#undef %s_OF\n", calls[i]);
     }
 }
@@ -55,28 +55,27 @@ void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to)
                 r, cls, r, r, lowest, r, cls, r, r, mf_emit_fold_identity(FOLD_MIN, reducer->cls), r, r);
 }
 
-/* A lane that was not plain: its elements once more, some in flight together. */
+/* A lane that was not plain: the contract's merges, element after element, some read together. */
 static void emit_again(const struct reducer *reducer, int r, struct gpu_text *to)
 {
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
     mf_text_add(to,
-                "static inline %s sum_again%d(struct tensors T, shape_ptr S, struct place start, %s m, int64_t first, "
-                "int count)\n{\n    %s s = 0;\n    NO_UNROLL\n    for (int k = 0; k < count; k += 4) {\n"
-                "        %s x[4], y[4];\n        int there[4];\n        UNROLL\n"
+                "static inline %s sum_again%d(struct tensors T, shape_ptr S, struct place start, %s greatest, int64_t "
+                "first, int count)\n{\n    %s m = %s, s = 0;\n    NO_UNROLL\n    for (int k = 0; k < count; k += 4) {\n"
+                "        %s x[4];\n        int there[4];\n        UNROLL\n"
                 "        for (int u = 0; u < 4; u++) {\n            struct raw r = one_of_vector(no_elements(), 0);\n"
                 "            const int64_t e = first + (int64_t)(k + u < count ? k + u : k) * LANE_PITCH;\n"
                 "            const struct place p = element_place(S, start, e);\n"
                 "            there[u] = inside(S, p);\n            if (there[u])\n"
                 "                r = fetch(T, p);\n            there[u] &= k + u < count;\n"
                 "            x[u] = map_element(r).a%d;\n        }\n",
-                type, r, type, type, type, r);
+                type, r, type, type, mf_emit_fold_identity(FOLD_MAX, reducer->cls), type, r);
     mf_text_add(to,
-                "        UNROLL\n        for (int u = 0; u < 4; u++)\n            y[u] = near_term_%s(x[u], m);\n"
-                "        if (is_far_%s(m))\n            UNROLL\n            for (int u = 0; u < 4; u++)\n"
-                "                y[u] = far_term_%s(x[u], m);\n        UNROLL\n"
-                "        for (int u = 0; u < 4; u++)\n            s = s + (there[u] ? y[u] : 0);\n"
-                "    }\n    return s;\n}\n\n",
-                cls, cls, cls);
+                "        UNROLL\n        for (int u = 0; u < 4; u++) {\n"
+                "            const %s all = merged_%s(m, s, x[u], greatest);\n"
+                "            s = there[u] ? all : s;\n            m = there[u] ? fold_max_%s(m, x[u]) : m;\n"
+                "        }\n    }\n    return s;\n}\n\n",
+                type, cls, cls);
 }
 
 void mf_emit_settle(const struct problem *problem, struct gpu_text *to)

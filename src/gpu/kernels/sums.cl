@@ -54,26 +54,16 @@ static inline int NAMED(is_far)(REAL x)
     return FABS_OF(x) >= REAL_CONSTANT(NEAR) / 2 && FABS_OF(x) < INFINITE;
 }
 
-static NOT_INLINE REAL NAMED(far_term)(REAL x, REAL m) { return EXP_TERM_OF(x, m); }
 static NOT_INLINE REAL NAMED(far_unit)(REAL x) { return EXP_UNIT_OF(x); }
 static NOT_INLINE REAL NAMED(far_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
 {
     return s * EXP_STEP_OF(x, m) + of_y * EXP_STEP_OF(y, m);
 }
 
-/* mf_exp_term, x <= m, which is near. */
-static inline REAL NAMED(near_term)(REAL x, REAL m)
-{
-    const REAL low = m - REAL_CONSTANT(REACH), z = NAMED(fold_max)(x, low), origin = NAMED(origin_at)(m);
-    const REAL t = FMA_OF(z, REAL_CONSTANT(LOG2E), origin);
-    const REAL p = EXP2_OF(FMA_OF(z, REAL_CONSTANT(LOG2E), origin - t));
-    return FROM_BITS_OF(TO_BITS_OF(p) + (TO_BITS_OF(t) << EXPONENT_OF));
-}
-
 /* mf_exp_unit, where x is not far; of -inf finite. */
 static inline REAL NAMED(near_unit)(REAL x)
 {
-    const REAL z = NAMED(fold_max)(x, -REAL_CONSTANT(NEAR) / 2);
+    const REAL z = NAMED(fold_max)(x, -REAL_CONSTANT(NEAR));
     const REAL t = FMA_OF(z, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC));
     return EXP2_OF(FMA_OF(z, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC) - t));
 }
@@ -95,6 +85,16 @@ static inline REAL NAMED(near_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
 static inline REAL NAMED(sure_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
 {
     return NAMED(is_far)(m) ? NAMED(far_joined)(x, s, y, of_y, m) : NAMED(near_joined)(x, s, y, of_y, m);
+}
+
+/* The sum of a lane's first elements, m the greatest of them, and the next one, x. greatest: of all, which is finite.
+ * Where that is not far, nothing is noticed of elements further out than all formulas for such reach. */
+static inline REAL NAMED(merged)(REAL m, REAL s, REAL x, REAL greatest)
+{
+    const REAL least = -REAL_CONSTANT(NEAR), y = NAMED(fold_max)(x, least), z = NAMED(fold_max)(m, least);
+    if (NAMED(is_far)(greatest))
+        return NAMED(far_joined)(m, s, x, NAMED(far_unit)(x), NAMED(fold_max)(m, x));
+    return NAMED(near_joined)(z, s, y, NAMED(near_unit)(y), NAMED(fold_max)(z, y));
 }
 
 /* mf_logsum. A sum of 0 adds nothing: m is the logarithm. */
