@@ -20,29 +20,33 @@ int mf_emit_has_pairs(const struct problem *problem)
     return 0;
 }
 
-/* The greatest and the least of a logsumexp, and the sums, of each. part: of mf_emit_pairs' functions. */
-static void emit_paired_sums(int r, const char *name, unsigned infinity, int part, struct gpu_text *to)
+/* The greatest of a logsumexp, how far all are above the gray zone (kernels/sums.cl), and the sums, of each, in the
+ * unit 1: then that is whole words of the elements' bits. part: of mf_emit_pairs' functions. */
+static void emit_paired_sums(int r, enum dtype type, int part, struct gpu_text *to)
 {
+    const char *name = mf_dtypes[type].name;
+    const int half = type == DT_f16;
+    const unsigned lowest = half ? 0xd570 : 0xc2ae /* -87 */, gray = half ? 0xd381 : 0xc271 /* -60, and one more */;
     if (part == 0)
-        mf_text_add(to, "    s[0].r%d_m = mf_bits_f32(0x%xu);\n    s[0].r%d_least = mf_bits_f32(0x%xu);\n", r,
-                    infinity | 0x80008000u, r, infinity);
+        mf_text_add(to, "    s[0].r%d_m = mf_bits_f32(0x%xu);\n", r, half ? 0xfc00fc00u : 0xff80ff80u);
+    if (part == 1)
+        mf_text_add(to,
+                    "    const uint32_t there%d = present ? pair : 0x%xu, high%d = greater_%s(there%d, 0x%xu);\n"
+                    "    s[0].r%d_m = mf_bits_f32(greater_%s(mf_f32_bits(s[0].r%d_m), there%d));\n"
+                    "    s[0].r%d_gray = LESSER_OF_SUMS(there%d, 0x%xu, s[0].r%d_gray);\n",
+                    r, half ? 0xfc00fc00u : 0xff80ff80u, r, name, r, lowest * 0x10001u, r, name, r, r, r, r,
+                    (0x10000u - gray) * 0x10001u, r);
     for (int high = 0; high < 2 && part; high++)
         if (part == 1)
-            mf_text_add(
-                to,
-                "    const float y%d_%d = plain_exp_f32(mf_%s_to_f32((uint16_t)(pair >> %d)), s[0].r%d_origin);\n"
-                "    s[%d].r%d_s = s[%d].r%d_s + (present ? y%d_%d : 0);\n",
-                r, high, name, 16 * high, r, high, r, high, r, r, high);
+            mf_text_add(to,
+                        "    s[%d].r%d_s = s[%d].r%d_s + plain_exp_f32(mf_%s_to_f32((uint16_t)(high%d >> %d)), "
+                        "MF_MAGIC_f32);\n",
+                        high, r, high, r, name, r, 16 * high);
         else
             mf_text_add(to,
                         "    s[%d].r%d_m = mf_%s_to_f32((uint16_t)(mf_f32_bits(s[0].r%d_m) >> %d));\n"
-                        "    s[%d].r%d_least = mf_%s_to_f32((uint16_t)(mf_f32_bits(s[0].r%d_least) >> %d));\n",
-                        !high, r, name, r, 16 * !high, !high, r, name, r, 16 * !high);
-    if (part == 1)
-        mf_text_add(to,
-                    "    if (present) {\n        s[0].r%d_m = mf_bits_f32(greater_%s(mf_f32_bits(s[0].r%d_m), pair));\n"
-                    "        s[0].r%d_least = mf_bits_f32(lesser_%s(mf_f32_bits(s[0].r%d_least), pair));\n    }\n",
-                    r, name, r, r, name, r);
+                        "    s[%d].r%d_gray = (uint16_t)(s[0].r%d_gray >> %d) < %uu ? 0 : ~(uint32_t)0;\n",
+                        !high, r, name, r, 16 * !high, !high, r, r, 16 * !high, lowest - gray);
 }
 
 void mf_emit_pairs(const struct problem *problem, struct gpu_text *to)
@@ -60,7 +64,7 @@ void mf_emit_pairs(const struct problem *problem, struct gpu_text *to)
             const int least = problem->program.reducer[r].fold == FOLD_MIN;
             const char *name = mf_dtypes[type].name;
             if (problem->program.reducer[r].kind == RED_LSE) {
-                emit_paired_sums(r, name, type == DT_f16 ? 0x7c007c00u : 0x7f807f80u, i, to);
+                emit_paired_sums(r, type, i, to);
                 continue;
             }
             const unsigned infinity = (type == DT_f16 ? 0x7c007c00u : 0x7f807f80u) | (least ? 0 : 0x80008000u);

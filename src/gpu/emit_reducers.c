@@ -231,15 +231,18 @@ static void emit_lane(const struct problem *problem, struct gpu_text *to)
                                                                                                     : field[i].type,
                         field[i].name);
         if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to, "    %s r%d_least, r%d_origin;\n", mf_class_type[program->reducer[r].cls], r, r);
+            mf_text_add(to, "    %s r%d_origin, r%d_lowest;\n    uint32_t r%d_gray;\n",
+                        mf_class_type[program->reducer[r].cls], r, r, r);
     }
     mf_text_append(to, "    int n;\n};\n\nstatic inline struct lane empty_lane(void)\n{\n    struct lane s;\n");
     for (int r = 0; r < program->reducer_count; r++) {
         emit_empty(&program->reducer[r], r, lane_identity(problem, r), to);
         if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to, "    s.r%d_least = %s;\n    s.r%d_origin = MF_MAGIC_%s;\n", r,
-                        mf_emit_fold_identity(FOLD_MIN, program->reducer[r].cls), r,
-                        mf_class_name[program->reducer[r].cls]);
+            mf_text_add(to,
+                        "    s.r%d_origin = MF_MAGIC_%s;\n    s.r%d_lowest = lowest_at_%s(MF_MAGIC_%s);\n"
+                        "    s.r%d_gray = ~(uint32_t)0;\n",
+                        r, mf_class_name[program->reducer[r].cls], r, mf_class_name[program->reducer[r].cls],
+                        mf_class_name[program->reducer[r].cls], r);
     }
     mf_text_append(to, "    s.n = 0;\n    return s;\n}\n\n");
 }

@@ -18,41 +18,35 @@ void mf_emit_sums(const struct problem *problem, struct gpu_text *to)
         mf_text_add(to,
                     "#define REAL %s\n#define NAMED(name) name##_%s\n#define REAL_CONSTANT(name) MF_##name##_%s\n"
                     "#define UNSIGNED_OF %s\n#define TO_BITS_OF mf_%s_bits\n#define FROM_BITS_OF mf_bits_%s\n"
-                    "#define LOWEST_AT %d\n#define LOWEST_WORD %s\n#define EXPONENT_OF %d\n#define PLAIN %s\n#define "
+                    "#define LOWEST %d\n#define GRAY %d\n#define TOP %d\n#define EXPONENT_OF %d\n#define "
                     "FMA_OF %s\n#define FABS_OF %s\n#define INFINITE %s\n",
-                    type[c][0], name, name, type[c][1], name, name, c ? 32 : 0, c ? "0xfff00000u" : "0xff800000u",
-                    c ? 52 : 23, c ? "1018.0" : "122.0f", c ? "fma" : "fmaf", c ? "fabs" : "fabsf",
+                    type[c][0], name, name, type[c][1], name, name, c ? 1022 : 126, c ? 80 : 39, c ? 954 : 114,
+                    c ? 52 : 23, c ? "fma" : "fmaf", c ? "fabs" : "fabsf",
                     mf_emit_fold_identity(FOLD_MIN, c ? CLS_F64 : CLS_F32));
         for (int i = 0; i < 4; i++)
             mf_text_add(to, "#define %s_OF mf_%s_%s\n", calls[i], called[i], name);
+        mf_text_add(to, "#define AT_LEAST_%s(x, low) %s\n", name,
+                    c ? "((x) > (low) ? (x) : (low))" : "fold_max_f32(x, low)");
         mf_text_append(to, mf_text_sums_cl);
         mf_text_append(to, "#undef REAL\n#undef NAMED\n#undef REAL_CONSTANT\n#undef UNSIGNED_OF\n#undef TO_BITS_OF\n"
-                           "#undef FROM_BITS_OF\n#undef LOWEST_AT\n#undef LOWEST_WORD\n#undef EXPONENT_OF\n#undef "
-                           "PLAIN\n#undef FMA_OF\n#undef FABS_OF\n#undef INFINITE\n");
+                           "#undef FROM_BITS_OF\n#undef LOWEST\n#undef GRAY\n#undef TOP\n#undef EXPONENT_OF\n"
+                           "#undef FMA_OF\n#undef FABS_OF\n#undef INFINITE\n");
         for (int i = 0; i < 4; i++)
             mf_text_add(to, "#undef %s_OF\n", calls[i]);
     }
 }
 
-/* Elements of -inf are left out, but of 16-bit floats, for which comparing would take longer than memory does. (So it
- * does in short rows, an element a lane.) */
+/* What is not there counts as -inf does. */
 void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
-    const enum dtype of = problem->program.map.node[reducer->arg[0]].dtype;
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
-    const char *lowest = mf_emit_fold_identity(FOLD_MAX, reducer->cls);
     mf_text_add(to,
-                "    {\n        const %s y = plain_exp_%s(x.a%d, s->r%d_origin);\n"
-                "        const int there = present",
-                type, cls, r, r);
-    if (of != DT_f16 && of != DT_bf16)
-        mf_text_add(to, " && !is_lowest_%s(x.a%d)", cls, r);
-    mf_text_add(to,
-                ";\n        s->r%d_m = fold_max_%s(s->r%d_m, present ? x.a%d : %s);\n"
-                "        s->r%d_least = fold_min_%s(s->r%d_least, there ? x.a%d : %s);\n"
-                "        s->r%d_s = s->r%d_s + (there ? y : 0);\n    }\n",
-                r, cls, r, r, lowest, r, cls, r, r, mf_emit_fold_identity(FOLD_MIN, reducer->cls), r, r);
+                "    {\n        const %s y = present ? x.a%d : %s, z = AT_LEAST_%s(y, s->r%d_lowest);\n"
+                "        s->r%d_m = fold_max_%s(s->r%d_m, y);\n"
+                "        s->r%d_gray = grayer_%s(s->r%d_gray, z, s->r%d_origin);\n"
+                "        s->r%d_s = s->r%d_s + plain_exp_%s(z, s->r%d_origin);\n    }\n",
+                type, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), cls, r, r, cls, r, r, cls, r, r, r, r, cls, r);
 }
 
 /* A lane that was not plain: the contract's merges, element after element, some read together. */
@@ -90,7 +84,7 @@ void mf_emit_settle(const struct problem *problem, struct gpu_text *to)
         if (program->reducer[r].kind == RED_LSE)
             mf_text_add(
                 to,
-                "    s->r%d_s = is_plain_%s(s->r%d_m, s->r%d_least, s->r%d_origin)\n"
+                "    s->r%d_s = is_plain_%s(s->r%d_m, s->r%d_gray, s->r%d_origin)\n"
                 "        ? from_plain_%s(s->r%d_s, s->r%d_m, s->r%d_origin)\n        : s->r%d_m - s->r%d_m == 0 "
                 "? sum_again%d(T, S, start, s->r%d_m, first, count) : 0;\n",
                 r, mf_class_name[program->reducer[r].cls], r, r, r, mf_class_name[program->reducer[r].cls], r, r, r, r,
@@ -98,52 +92,37 @@ void mf_emit_settle(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "}\n\n");
 }
 
-/* Whether all of a lane's sums are plain beside others of its origin, and that origin. */
-static void emit_central(const struct problem *problem, struct gpu_text *to)
+/* Where many lanes are summed together: their origin, with an element at hand; what is asked of all that they have, and
+ * whether they are plain; the same of a state of such lanes, as far as it can be told. */
+static void emit_gathered(const struct problem *problem, struct gpu_text *to)
 {
+    static const char *const begins[] = {
+        "static inline void set_origin(struct lane *s, struct element x)\n{\n",
+        "static inline void gather(struct lane *all, struct lane s)\n{\n",
+        "static inline int lane_is_plain(struct lane s)\n{\n    int yes = 1;\n",
+    };
     const struct program *program = &problem->program;
-    for (int origin = 0; origin < 2; origin++) {
-        mf_text_append(to, origin ? "static inline void set_origin(struct lane *s, struct element x)\n{\n"
-                                  : "static inline int lane_is_central(struct lane s)\n{\n    int yes = 1;\n");
+    for (int i = 0; i < 3; i++) {
+        mf_text_append(to, begins[i]);
         for (int r = 0; r < program->reducer_count; r++) {
             const char *cls = mf_class_name[program->reducer[r].cls];
             if (program->reducer[r].kind != RED_LSE)
                 continue;
-            if (origin)
-                mf_text_add(to, "    s->r%d_origin = origin_at_%s(x.a%d);\n", r, cls, r);
+            if (i == 0)
+                mf_text_add(
+                    to, "    s->r%d_origin = origin_at_%s(x.a%d);\n    s->r%d_lowest = lowest_at_%s(s->r%d_origin);\n",
+                    r, cls, r, r, cls, r);
+            else if (i == 1)
+                mf_text_add(to,
+                            "    all->r%d_m = fold_max_%s(all->r%d_m, s.r%d_m);\n"
+                            "    all->r%d_gray = LESSER_OF_SUM(s.r%d_gray, 0, all->r%d_gray);\n"
+                            "    all->r%d_origin = s.r%d_origin;\n",
+                            r, cls, r, r, r, r, r, r, r);
             else
-                mf_text_add(to, "    yes &= is_central_%s(s.r%d_m, s.r%d_least, s.r%d_origin);\n", cls, r, r, r);
+                mf_text_add(to, "    yes &= is_plain_%s(s.r%d_m, s.r%d_gray, s.r%d_origin);\n", cls, r, r, r);
         }
-        mf_text_append(to, origin ? "}\n\n" : "    return yes;\n}\n\n");
+        mf_text_append(to, i == 2 ? "    return yes;\n}\n\n" : "}\n\n");
     }
-}
-
-/* A lane of one element, in the unit 1; how far from 0 an element is. */
-static void emit_only_element(const struct problem *problem, struct gpu_text *to)
-{
-    const struct program *program = &problem->program;
-    int doubles = 0;
-    mf_text_append(to, "static inline void only_element(struct lane *s, struct element x, int present)\n{\n");
-    for (int r = 0; r < program->reducer_count; r++) {
-        const struct reducer *reducer = &program->reducer[r];
-        if (reducer->kind != RED_LSE)
-            continue;
-        doubles |= reducer->cls == CLS_F64;
-        mf_text_add(
-            to,
-            "    s->r%d_m = present ? x.a%d : %s;\n    s->r%d_s = present ? plain_exp_%s(x.a%d, MF_MAGIC_%s) : 0;\n", r,
-            r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), r, mf_class_name[reducer->cls], r,
-            mf_class_name[reducer->cls]);
-    }
-    mf_text_add(
-        to,
-        "}\n\ntypedef %s extent_t;\n#define greater_extent fold_max_%s\n\nstatic inline extent_t extent_of(struct "
-        "element x)\n{\n    extent_t most = 0;\n",
-        doubles ? "double" : "float", doubles ? "f64" : "f32");
-    for (int r = 0; r < program->reducer_count; r++)
-        if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to, "    most = greater_extent(most, %s(x.a%d));\n", doubles ? "fabs" : "fabsf", r);
-    mf_text_add(to, "    return most;\n}\n#define MOST_CENTRAL %s\n\n", doubles ? "41.0" : "41.0f");
 }
 
 /* The origins that many lanes have, if their sums are plain together, and what ends a state of those. */
@@ -174,9 +153,8 @@ static void emit_origins(const struct problem *problem, struct gpu_text *to)
 void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
-    emit_only_element(problem, to);
     emit_origins(problem, to);
-    emit_central(problem, to);
+    emit_gathered(problem, to);
     mf_text_append(to, "static inline void settle_one(struct lane *s, int present)\n{\n");
     for (int r = 0; r < program->reducer_count; r++)
         if (program->reducer[r].kind == RED_LSE)
@@ -185,12 +163,12 @@ void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "}\n\n");
 }
 
-/* Whether a state's greatest is too far from 0 for the short formulas; what ends a plain one in the unit 1; the state
+/* Whether a state's greatest is too far from 0 for the short formulas; what ends a plain one in the unit 1, and whether it was; the state
  * of one element that is not far. */
 void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to)
 {
     static const char *const begins[] = {"static inline int state_is_far(struct state s)\n{\n    int far = 0;\n",
-                                         "static inline void settle_central(struct state *s)\n{\n",
+                                         "static inline int settle_plain(struct state *s)\n{\n    int yes = 1;\n",
                                          "static inline void settle_near(struct state *s)\n{\n"};
     const struct program *program = &problem->program;
     for (int i = 0; i < 3; i++) {
@@ -202,11 +180,14 @@ void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to)
             if (i == 0)
                 mf_text_add(to, "    far |= is_far_%s(s.r%d_m);\n", cls, r);
             else if (i == 1)
-                mf_text_add(to, "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, MF_MAGIC_%s);\n", r, cls, r, r, cls);
+                mf_text_add(to,
+                            "    yes &= is_notable_%s(s->r%d_m, MF_MAGIC_%s);\n"
+                            "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, MF_MAGIC_%s);\n",
+                            cls, r, cls, r, cls, r, r, cls);
             else
                 mf_text_add(to, "    s->r%d_s = near_unit_%s(s->r%d_m);\n", r, cls, r);
         }
-        mf_text_append(to, i == 0 ? "    return far;\n}\n\n" : "}\n\n");
+        mf_text_append(to, i == 0 ? "    return far;\n}\n\n" : i == 1 ? "    return yes;\n}\n\n" : "}\n\n");
     }
 }
 

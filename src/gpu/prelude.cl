@@ -142,6 +142,7 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define KNOWN(number) ((void)(number))
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 #define FRESH(place) (place)
+#define LESSER_OF_SUM(a, b, c) min((uint)((a) + (b)), (uint)(c))
 #define POPCOUNT(x) popcount((uint)(x))
 #define ATOMIC_LEAST(place, value) atomic_min((volatile __global uint *)(place), (uint)(value))
 #define ATOMIC_LEAST_SHARED(place, value) atomic_min((volatile __local uint *)(place), (uint)(value))

@@ -133,27 +133,23 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     make_weights(weights_, n);
     if (MERGE_WEIGHTS)
         BARRIER();
-    extent_t extent = 0;
+    struct lane all = empty_lane();
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         struct lane l[OWN_LANES];
         lanes_of_row(S, r[m], t, n, l);
         UNROLL
-        for (int i = 0; i < SLOTS; i++) {
-            const int present = i < FULL || i * WARP + t < n;
-            if (LOGSUMS && i < OWN_LANES && i + OWN_LANES >= SLOTS)
-                only_element(&l[i], map_element(r[m][i]), present);
-            if (LOGSUMS)
-                extent = greater_extent(extent, present ? extent_of(map_element(r[m][i])) : 0);
-        }
+        for (int j = 0; j < OWN_LANES; j++)
+            gather(&all, l[j]);
         states_of_row(S, l, t, n, s[m]);
     }
-    if (LOGSUMS && ANY_OF_WARP(!(extent <= MOST_CENTRAL))) {
+    int sound = lane_is_plain(all);
+    const int mine = row_trees(exchange_, weights_, t, n, PLAIN_SUMS, s);
+    sound &= settle_plain(&s[0][0]);
+    if (LOGSUMS && ANY_OF_WARP(!sound)) {
         sure_rows(exchange_, weights_, T, S, first, past, t, n);
         return;
     }
-    const int mine = row_trees(exchange_, weights_, t, n, PLAIN_SUMS, s);
-    settle_central(&s[0][0]);
 #if HAS_COUNT
     s[0][0].n = n;
 #endif

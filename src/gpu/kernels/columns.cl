@@ -251,11 +251,15 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     int central = 1;
+    struct lane all[VECTOR];
     NO_ORIGINS(origins)
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        all[c] = empty_lane();
 #if !WHOLE_LANES
     struct state pending[LEVELS + 1][VECTOR];
 #endif
-#if LOGSUMS && !WINDOWS
+#if LOGSUMS && !WINDOWS && !PAIRED_FOLDS
     const struct element x = map_element(fetch(T, element_place(S, start, n > 0 ? first : 0)));
 #endif
     NO_UNROLL
@@ -266,7 +270,7 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
         for (int b = 0; b < LEVELS; b++)
             lane += (i >> b & 1) * (LANE_THREADS << (LEVELS - 1 - b));
         start_lanes(l);
-#if LOGSUMS && !WINDOWS
+#if LOGSUMS && !WINDOWS && !PAIRED_FOLDS
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             set_origin(&l[c], x);
@@ -278,7 +282,7 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
         end_lanes(l);
         UNROLL
         for (int c = 0; c < VECTOR; c++) {
-            central &= lane_is_central(l[c]);
+            gather(&all[c], l[c]);
             if (LOGSUMS && !plain)
                 settle(T, S, place_beside(S, start, KEPT - 1, c), &l[c], first + lane, lane_count(n, lane));
             s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
@@ -311,10 +315,12 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
 #endif
     }
     (void)waiting;
-    if (plain)
-        UNROLL
-        for (int c = 0; c < VECTOR; c++)
+    UNROLL
+    for (int c = 0; c < VECTOR; c++) {
+        central &= lane_is_plain(all[c]);
+        if (plain)
             settle_at(&s[c], &origins);
+    }
     return central;
 }
 

@@ -320,12 +320,14 @@ static inline void team_lanes(struct origins *origins, struct tensors T, shape_p
     vectors = can_shift(S, p, n, shift);
     shift = vectors ? shift : 0;
 #endif
-    if (LOGSUMS && !WINDOWS && n > 0) { /* one origin for all */
+#if LOGSUMS && !WINDOWS && !PAIRED_FOLDS
+    if (n > 0) { /* one origin for all */
         const struct element x = map_element(fetch(T, element_place(S, start, first)));
         UNROLL
         for (int j = 0; j < OWN; j++)
             set_origin(&l[j], x);
     }
+#endif
     if (n > 0) {
         batches(T, S, start, first, n, vectors, shift, l);
     }
@@ -334,11 +336,11 @@ static inline void team_lanes(struct origins *origins, struct tensors T, shape_p
     for (int j = 0; j < OWN; j += 2)
         end_pair(l + j);
 #endif
-    int central = !MOMENTS;
+    struct lane all = empty_lane();
     UNROLL
     for (int j = 0; j < OWN; j++)
-        central &= lane_is_central(l[j]);
-    origins->plain = LOGSUMS && !ANY_OF_WARP(!central);
+        gather(&all, l[j]);
+    origins->plain = LOGSUMS && !MOMENTS && !ANY_OF_WARP(!lane_is_plain(all));
     if (origins->plain)
         keep_origins(origins, l[0]);
     else if (LOGSUMS)

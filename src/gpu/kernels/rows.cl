@@ -50,7 +50,7 @@ static inline int short_lanes(struct tensors T, shape_ptr S, int64_t first, int 
     }
     return 1;
 #endif
-    extent_t extent = 0;
+    struct lane all = empty_lane();
     UNROLL
     for (int m = 0; m < ROWS; m++)
         UNROLL
@@ -60,16 +60,12 @@ static inline int short_lanes(struct tensors T, shape_ptr S, int64_t first, int 
             UNROLL
             for (int k = 0; k < STEPS; k++) {
                 const int f = k * FETCHED + j / VECTOR, present = PRESENCE(EXACT || e < count, inside(S, p[m][f]));
-                struct element x = map_element(one_of_vector(r[m][f], j % VECTOR));
-                chain(S, &l, x, k, e, weights_of(k), present);
-                if (LOGSUMS) { /* one step then */
-                    only_element(&l, x, present);
-                    extent = greater_extent(extent, present ? extent_of(x) : 0);
-                }
+                chain(S, &l, map_element(one_of_vector(r[m][f], j % VECTOR)), k, e, weights_of(k), present);
             }
+            gather(&all, l);
             s[m][j] = lane_state(S, l, e, EXACT ? STEPS : e < count);
         }
-    return extent <= MOST_CENTRAL;
+    return lane_is_plain(all);
 }
 #endif
 
@@ -207,14 +203,15 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     enum { EVEN = EXACT && !WINDOWS };
     const int plain = !LOGSUMS || !ANY_OF_WARP(!central);
     const int mine = plain ? row_trees(exchange_, s, EVEN | PLAIN_STATES) : near_trees(exchange_, s, EVEN);
-    if (LOGSUMS && mine < 0) {
-        sure_rows(exchange_, T, S, first);
-        return;
-    }
+    int sound = mine >= 0;
     if (plain)
         UNROLL
         for (int m = 0; m < LEFT; m++)
-            settle_central(&s[m][0]);
+            sound &= settle_plain(&s[m][0]);
+    if (LOGSUMS && ANY_OF_WARP(!sound)) {
+        sure_rows(exchange_, T, S, first);
+        return;
+    }
     UNROLL
     for (int m = 0; m < LEFT; m++) {
         const int64_t o = first + (mine + m) * GROUPS;

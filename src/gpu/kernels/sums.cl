@@ -1,10 +1,12 @@
 /* The sums of logsumexp, of the class that REAL and NAMED are of (emit_sums.c): vocab/ops_float.inc says what they are.
  *
- * A lane is summed in a unit that is known before its greatest is: a power of two, 2^n of an element that is at hand,
- * or 1; origin: MF_MAGIC - n. Where all elements lie near that and near each other nothing over- or underflows, so that
- * multiplying by a power of two at the end gives the contract's bits (plain). Many lanes that are plain in one unit are
- * joined in it (central), by additions. Else a lane is read again, for it is known by then what its greatest element
- * is. Of an infinite one or a NaN the sum says nothing; it must be finite beside -inf. */
+ * A lane is summed in a unit that is known before its greatest is: a power of two, 2^C of an element that is at hand, or
+ * 1; origin: MF_MAGIC - C. Let an element's n be its power less C. As long as no term over- or underflows the sum only
+ * has to be multiplied by a power of two at the end to have the contract's bits. Elements of n <= -LOWEST count as if
+ * they were that: half a unit in the last place of a sum that has an element of n >= GRAY - LOWEST + 1 (or of TOP at
+ * most) is more than a tile of them. So a lane (and many together, by additions) is plain if it has such an element, or
+ * is all -inf, and none in the gray zone between. Else it is read again. Of an infinite one or a NaN the sum says
+ * nothing; it must be finite beside -inf. */
 
 /* exp(x) in an origin's unit, where that is plain; else anything. */
 static inline REAL NAMED(plain_exp)(REAL x, REAL origin)
@@ -14,23 +16,30 @@ static inline REAL NAMED(plain_exp)(REAL x, REAL origin)
     return FROM_BITS_OF(TO_BITS_OF(p) + (TO_BITS_OF(t) << EXPONENT_OF));
 }
 
-/* Whether x is -inf; of a double its upper word says that, or that it is a NaN. Such elements are left out of plain
- * sums, so that masks do not make a lane be read again. */
-static inline int NAMED(is_lowest)(REAL x) { return (uint32_t)(TO_BITS_OF(x) >> LOWEST_AT) == LOWEST_WORD; }
-
-/* PLAIN: the most that n of the greatest and the least differ by; x then differs by less than MF_REACH. */
-static inline int NAMED(is_plain)(REAL greatest, REAL least, REAL origin)
+/* The x of the lowest n. */
+static inline REAL NAMED(lowest_at)(REAL origin)
 {
-    const REAL t = FMA_OF(greatest, REAL_CONSTANT(LOG2E), origin), u = FMA_OF(least, REAL_CONSTANT(LOG2E), origin);
-    return t - u <= PLAIN && t <= REAL_CONSTANT(MAGIC) + PLAIN * (REAL)0.9375 &&
-           u >= REAL_CONSTANT(MAGIC) - PLAIN * (REAL)0.9375;
+    return (REAL_CONSTANT(MAGIC) - origin - LOWEST) * (REAL)0.6931471805599453;
 }
 
-/* Whether they are so near to an origin that all such are plain together; of no elements too. */
-static inline int NAMED(is_central)(REAL greatest, REAL least, REAL origin)
+/* gray, or how far an element that is not less than the lowest is above the gray zone's lower end, whichever is less; of
+ * the lowest that is much. */
+static inline uint32_t NAMED(grayer)(uint32_t gray, REAL x, REAL origin)
 {
-    return FMA_OF(greatest, REAL_CONSTANT(LOG2E), origin) <= REAL_CONSTANT(MAGIC) + PLAIN / 2 &&
-           FMA_OF(least, REAL_CONSTANT(LOG2E), origin) >= REAL_CONSTANT(MAGIC) - PLAIN / 2;
+    return LESSER_OF_SUM((uint32_t)TO_BITS_OF(FMA_OF(x, REAL_CONSTANT(LOG2E), origin)),
+                         (uint32_t)(LOWEST - 1) - (uint32_t)TO_BITS_OF(REAL_CONSTANT(MAGIC)), gray);
+}
+
+/* Whether m, a greatest element, is high enough, or -inf. */
+static inline int NAMED(is_notable)(REAL m, REAL origin)
+{
+    return FMA_OF(m, REAL_CONSTANT(LOG2E), origin) > REAL_CONSTANT(MAGIC) + (GRAY - LOWEST) || m == -INFINITE;
+}
+
+static inline int NAMED(is_plain)(REAL m, uint32_t gray, REAL origin)
+{
+    return gray >= GRAY && FMA_OF(m, REAL_CONSTANT(LOG2E), origin) <= REAL_CONSTANT(MAGIC) + TOP &&
+           NAMED(is_notable)(m, origin);
 }
 
 /* A plain sum in units of m's power. */
@@ -40,12 +49,12 @@ static inline REAL NAMED(from_plain)(REAL s, REAL m, REAL origin)
     return s * FROM_BITS_OF(TO_BITS_OF((REAL)1) - (TO_BITS_OF(t) << EXPONENT_OF));
 }
 
-/* The origin of x's own unit, or of 1. */
+/* The origin of x's own unit, or of 1: of what is likely a mask too. */
 static inline REAL NAMED(origin_at)(REAL x)
 {
-    const REAL t = FMA_OF(x, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC));
-    return FABS_OF(x) < REAL_CONSTANT(NEAR) / 2 ? REAL_CONSTANT(MAGIC) + (REAL_CONSTANT(MAGIC) - t)
-                                                : REAL_CONSTANT(MAGIC);
+    const REAL mask = -9000, t = FMA_OF(x, REAL_CONSTANT(LOG2E), REAL_CONSTANT(MAGIC));
+    return x > mask && x < REAL_CONSTANT(NEAR) / 2 ? REAL_CONSTANT(MAGIC) + (REAL_CONSTANT(MAGIC) - t)
+                                                   : REAL_CONSTANT(MAGIC);
 }
 
 /* Values beyond what the short formulas are for; these are then functions of their own, which nobody waits for. */
