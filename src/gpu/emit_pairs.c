@@ -24,6 +24,9 @@ int mf_emit_has_pairs(const struct problem *problem)
  * unit 1: then that is whole words of the elements' bits. part: of mf_emit_pairs' functions. */
 static void emit_paired_sums(int r, enum dtype type, int part, struct gpu_text *to)
 {
+    static const char *const halves[2][2] = {
+        {"mf_bits_f32(high%d << 16)", "mf_bits_f32(high%d & 0xffff0000u)"},
+        {"mf_f16_to_f32((uint16_t)high%d)", "mf_f16_to_f32((uint16_t)(high%d >> 16))"}};
     const char *name = mf_dtypes[type].name;
     const int half = type == DT_f16;
     const unsigned lowest = half ? 0xd570 : 0xc2ae /* -87 */, gray = half ? 0xd381 : 0xc271 /* -60, and one more */;
@@ -37,16 +40,16 @@ static void emit_paired_sums(int r, enum dtype type, int part, struct gpu_text *
                     r, half ? 0xfc00fc00u : 0xff80ff80u, r, name, r, lowest * 0x10001u, r, name, r, r, r, r,
                     (0x10000u - gray) * 0x10001u, r);
     for (int high = 0; high < 2 && part; high++)
-        if (part == 1)
-            mf_text_add(to,
-                        "    s[%d].r%d_s = s[%d].r%d_s + plain_exp_f32(mf_%s_to_f32((uint16_t)(high%d >> %d)), "
-                        "MF_MAGIC_f32);\n",
-                        high, r, high, r, name, r, 16 * high);
-        else
+        if (part == 1) {
+            mf_text_add(to, "    s[%d].r%d_s = s[%d].r%d_s + plain_exp_f32(", high, r, high, r);
+            mf_text_add(to, halves[half][high], r);
+            mf_text_append(to, ", MF_MAGIC_f32);\n");
+        } else {
             mf_text_add(to,
                         "    s[%d].r%d_m = mf_%s_to_f32((uint16_t)(mf_f32_bits(s[0].r%d_m) >> %d));\n"
                         "    s[%d].r%d_gray = (uint16_t)(s[0].r%d_gray >> %d) < %uu ? 0 : ~(uint32_t)0;\n",
                         !high, r, name, r, 16 * !high, !high, r, r, 16 * !high, lowest - gray);
+        }
 }
 
 void mf_emit_pairs(const struct problem *problem, struct gpu_text *to)

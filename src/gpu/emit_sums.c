@@ -18,18 +18,20 @@ void mf_emit_sums(const struct problem *problem, struct gpu_text *to)
         mf_text_add(to,
                     "#define REAL %s\n#define NAMED(name) name##_%s\n#define REAL_CONSTANT(name) MF_##name##_%s\n"
                     "#define UNSIGNED_OF %s\n#define TO_BITS_OF mf_%s_bits\n#define FROM_BITS_OF mf_bits_%s\n"
-                    "#define LOWEST %d\n#define GRAY %d\n#define TOP %d\n#define EXPONENT_OF %d\n#define "
+                    "#define LOWEST %d\n#define GRAY %d\n#define TOP %d\n#define EXPONENT_OF %d\n"
+                    "#define UPPER_AT %d\n#define FIRST_GRAY %s\n#define GRAYS %s\n#define "
                     "FMA_OF %s\n#define FABS_OF %s\n#define INFINITE %s\n",
                     type[c][0], name, name, type[c][1], name, name, c ? 1022 : 126, c ? 80 : 39, c ? 954 : 114,
-                    c ? 52 : 23, c ? "fma" : "fmaf", c ? "fabs" : "fabsf",
-                    mf_emit_fold_identity(FOLD_MIN, c ? CLS_F64 : CLS_F32));
+                    c ? 52 : 23, c ? 32 : 0, c ? "0xc0845001u" : "0xc2700001u", c ? "0x1d32bu" : "0x3eac4fu",
+                    c ? "fma" : "fmaf", c ? "fabs" : "fabsf", mf_emit_fold_identity(FOLD_MIN, c ? CLS_F64 : CLS_F32));
         for (int i = 0; i < 4; i++)
             mf_text_add(to, "#define %s_OF mf_%s_%s\n", calls[i], called[i], name);
         mf_text_add(to, "#define AT_LEAST_%s(x, low) %s\n", name,
                     c ? "((x) > (low) ? (x) : (low))" : "fold_max_f32(x, low)");
         mf_text_append(to, mf_text_sums_cl);
         mf_text_append(to, "#undef REAL\n#undef NAMED\n#undef REAL_CONSTANT\n#undef UNSIGNED_OF\n#undef TO_BITS_OF\n"
-                           "#undef FROM_BITS_OF\n#undef LOWEST\n#undef GRAY\n#undef TOP\n#undef EXPONENT_OF\n"
+                           "#undef FROM_BITS_OF\n#undef LOWEST\n#undef GRAY\n#undef TOP\n#undef EXPONENT_OF\n#undef "
+                           "UPPER_AT\n#undef FIRST_GRAY\n#undef GRAYS\n"
                            "#undef FMA_OF\n#undef FABS_OF\n#undef INFINITE\n");
         for (int i = 0; i < 4; i++)
             mf_text_add(to, "#undef %s_OF\n", calls[i]);
@@ -42,11 +44,14 @@ void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to)
     const struct reducer *reducer = &problem->program.reducer[r];
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
     mf_text_add(to,
-                "    {\n        const %s y = present ? x.a%d : %s, z = AT_LEAST_%s(y, s->r%d_lowest);\n"
+                "    {\n        const %s y = present ? x.a%d : %s;\n        const %s z = s->may_be_low ? "
+                "AT_LEAST_%s(y, s->r%d_lowest) : y;"
+                "\n        const %s e = plain_exp_%s(z, s->r%d_origin);\n"
                 "        s->r%d_m = fold_max_%s(s->r%d_m, y);\n"
                 "        s->r%d_gray = grayer_%s(s->r%d_gray, z, s->r%d_origin);\n"
-                "        s->r%d_s = s->r%d_s + plain_exp_%s(z, s->r%d_origin);\n    }\n",
-                type, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), cls, r, r, cls, r, r, cls, r, r, r, r, cls, r);
+                "        s->r%d_s = s->r%d_s + (present || s->may_be_low ? e : 0);\n    }\n",
+                type, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), type, cls, r, type, cls, r, r, cls, r, r, cls,
+                r, r, r, r);
 }
 
 /* A lane that was not plain: the contract's merges, element after element, some read together. */
@@ -80,73 +85,112 @@ void mf_emit_settle(const struct problem *problem, struct gpu_text *to)
             emit_again(&program->reducer[r], r, to);
     mf_text_append(to, "static inline void settle(struct tensors T, shape_ptr S, struct place start, struct lane *s, "
                        "int64_t first, int count)\n{\n");
-    for (int r = 0; r < program->reducer_count; r++)
+    for (int r = 0; r < program->reducer_count; r++) {
+        const char *cls = mf_class_name[program->reducer[r].cls];
         if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(
-                to,
-                "    s->r%d_s = is_plain_%s(s->r%d_m, s->r%d_gray, s->r%d_origin)\n"
-                "        ? from_plain_%s(s->r%d_s, s->r%d_m, s->r%d_origin)\n        : s->r%d_m - s->r%d_m == 0 "
-                "? sum_again%d(T, S, start, s->r%d_m, first, count) : 0;\n",
-                r, mf_class_name[program->reducer[r].cls], r, r, r, mf_class_name[program->reducer[r].cls], r, r, r, r,
-                r, r, r);
+            mf_text_add(to,
+                        "    s->r%d_s = is_clear_%s(s->r%d_gray) && is_plain_%s(s->r%d_m, s->r%d_origin)\n"
+                        "        ? from_plain_%s(s->r%d_s, s->r%d_m, s->r%d_origin)\n        : s->r%d_m - s->r%d_m == "
+                        "0 ? sum_again%d(T, S, start, s->r%d_m, first, count) : 0;\n",
+                        r, cls, r, cls, r, r, cls, r, r, r, r, r, r, r);
+    }
     mf_text_append(to, "}\n\n");
 }
 
-/* Where many lanes are summed together: their origin, with an element at hand; what is asked of all that they have, and
- * whether they are plain; the same of a state of such lanes, as far as it can be told. */
+/* Where many lanes are summed together: their origin, with an element at hand; the greatest of them, and how far above
+ * the gray zone they are; whether a lane has none in it, and whether all that was gathered is plain. The same of
+ * elements that are summed in the unit 1, before they are; how far from 0 they are, and whether all are near it, so that
+ * lanes are set to have none that may be low; an element that is all of a lane. */
 static void emit_gathered(const struct problem *problem, struct gpu_text *to)
 {
-    static const char *const begins[] = {
-        "static inline void set_origin(struct lane *s, struct element x)\n{\n",
-        "static inline void gather(struct lane *all, struct lane s)\n{\n",
-        "static inline int lane_is_plain(struct lane s)\n{\n    int yes = 1;\n",
-    };
+    enum { ORIGIN, GATHER, GATHER_IN_1, EXTENT, ONLY, CLEAR, CLEAR_IN_1, NOTABLE, SMALL, FUNCTIONS };
+    static const char *const begins[] = {"void set_origin(struct lane *s, struct element x)\n{\n",
+                                         "void gather(struct lane *all, struct lane s)\n{\n",
+                                         "void gather_in_1(struct lane *all, struct element x, int present, int "
+                                         "greatest)\n{\n",
+                                         "void gather_extent(struct lane *all, struct element x, int present)\n{\n",
+                                         "void only_element(struct lane *s, struct element x, int present)\n{\n",
+                                         "int lane_is_clear(struct lane s)\n{\n    int yes = 1;\n",
+                                         "int all_are_clear(struct lane s)\n{\n    int yes = 1;\n",
+                                         "int all_are_notable(struct lane s)\n{\n    int yes = 1;\n",
+                                         "int extents_are_small(struct lane s)\n{\n    int yes = 1;\n"};
+    static const char *const tests[] = {[CLEAR] = "    yes &= is_clear_%s(s.r%d_gray);\n",
+                                        [CLEAR_IN_1] = "    yes &= is_clear_in_1_%s(s.r%d_gray);\n",
+                                        [NOTABLE] = "    yes &= is_plain_%s(s.r%d_m, s.r%d_origin);\n",
+                                        [SMALL] = "    yes &= is_small_%s(s.r%d_m);\n"};
     const struct program *program = &problem->program;
-    for (int i = 0; i < 3; i++) {
-        mf_text_append(to, begins[i]);
+    for (int i = ORIGIN; i < FUNCTIONS; i++) {
+        mf_text_add(to, "static inline %s", begins[i]);
         for (int r = 0; r < program->reducer_count; r++) {
-            const char *cls = mf_class_name[program->reducer[r].cls];
+            const enum cls of = program->reducer[r].cls;
+            const char *cls = mf_class_name[of];
             if (program->reducer[r].kind != RED_LSE)
                 continue;
-            if (i == 0)
+            if (i == ORIGIN)
                 mf_text_add(
                     to, "    s->r%d_origin = origin_at_%s(x.a%d);\n    s->r%d_lowest = lowest_at_%s(s->r%d_origin);\n",
                     r, cls, r, r, cls, r);
-            else if (i == 1)
+            else if (i == GATHER)
                 mf_text_add(to,
                             "    all->r%d_m = fold_max_%s(all->r%d_m, s.r%d_m);\n"
                             "    all->r%d_gray = LESSER_OF_SUM(s.r%d_gray, 0, all->r%d_gray);\n"
                             "    all->r%d_origin = s.r%d_origin;\n",
                             r, cls, r, r, r, r, r, r, r);
+            else if (i == EXTENT)
+                mf_text_add(to, "    all->r%d_m = fold_max_%s(all->r%d_m, present ? %s(x.a%d) : 0);\n", r, cls, r,
+                            of == CLS_F64 ? "fabs" : "fabsf", r);
+            else if (i == ONLY)
+                mf_text_add(to,
+                            "    const %s x%d = present ? x.a%d : %s;\n    s->r%d_m = x%d;\n"
+                            "    s->r%d_s = plain_exp_%s(s->may_be_low ? AT_LEAST_%s(x%d, s->r%d_lowest) : x%d, "
+                            "MF_MAGIC_%s);\n    s->r%d_s = present || s->may_be_low ? s->r%d_s : 0;\n",
+                            mf_class_type[of], r, r, mf_emit_fold_identity(FOLD_MAX, of), r, r, r, cls, cls, r, r, r,
+                            cls, r, r);
+            else if (i == GATHER_IN_1)
+                mf_text_add(to,
+                            "    const %s x%d = present ? x.a%d : %s;\n"
+                            "    all->r%d_gray = grayer_in_1_%s(all->r%d_gray, x%d);\n"
+                            "    all->r%d_m = greatest ? fold_max_%s(all->r%d_m, x%d) : all->r%d_m;\n",
+                            mf_class_type[of], r, r, mf_emit_fold_identity(FOLD_MAX, of), r, cls, r, r, r, cls, r, r,
+                            r);
             else
-                mf_text_add(to, "    yes &= is_plain_%s(s.r%d_m, s.r%d_gray, s.r%d_origin);\n", cls, r, r, r);
+                mf_text_add(to, tests[i], cls, r, r);
         }
-        mf_text_append(to, i == 2 ? "    return yes;\n}\n\n" : "}\n\n");
+        mf_text_append(to, i >= CLEAR ? "    return yes;\n}\n\n" : "}\n\n");
     }
 }
 
-/* The origins that many lanes have, if their sums are plain together, and what ends a state of those. */
+/* The origins that many lanes have, if their sums are plain together; or that of the unit 1; what ends a state of those, and whether it is
+ * plain as far as its greatest says. */
 static void emit_origins(const struct problem *problem, struct gpu_text *to)
 {
+    enum { FIELDS, NONE, KEEP, SETTLE };
+    static const char *const begins[] = {
+        "struct origins {\n    int plain;\n",
+        "};\n\nstatic inline struct origins no_origins(void)\n{\n    struct origins of;\n    of.plain = 0;\n",
+        "    return of;\n}\n\nstatic inline void keep_origins(struct origins *to, struct lane s)\n{\n",
+        "}\n\nstatic inline int settle_at(struct state *s, const struct origins *of)\n{\n    int yes = 1;\n"};
     const struct program *program = &problem->program;
-    for (int i = 0; i < 3; i++) {
-        mf_text_append(to, i == 0 ? "struct origins {\n    int plain;\n"
-                           : i == 1
-                               ? "};\n\nstatic inline void keep_origins(struct origins *to, struct lane s)\n{\n"
-                               : "}\n\nstatic inline void settle_at(struct state *s, const struct origins *of)\n{\n");
+    for (int i = FIELDS; i <= SETTLE; i++) {
+        mf_text_append(to, begins[i]);
         for (int r = 0; r < program->reducer_count; r++) {
             const char *cls = mf_class_name[program->reducer[r].cls];
             if (program->reducer[r].kind != RED_LSE)
                 continue;
-            if (i == 0)
+            if (i == FIELDS)
                 mf_text_add(to, "    %s r%d;\n", mf_class_type[program->reducer[r].cls], r);
-            else if (i == 1)
+            else if (i == NONE)
+                mf_text_add(to, "    of.r%d = MF_MAGIC_%s;\n", r, cls);
+            else if (i == KEEP)
                 mf_text_add(to, "    to->r%d = s.r%d_origin;\n", r, r);
             else
-                mf_text_add(to, "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, of->r%d);\n", r, cls, r, r, r);
+                mf_text_add(to,
+                            "    yes &= is_plain_%s(s->r%d_m, of->r%d);\n"
+                            "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, of->r%d);\n",
+                            cls, r, r, r, cls, r, r, r);
         }
     }
-    mf_text_append(to, "}\n\n");
+    mf_text_append(to, "    return yes;\n}\n\n");
 }
 
 /* The same of a lane of one element, if it is there. */
@@ -168,10 +212,9 @@ void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to)
 void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to)
 {
     static const char *const begins[] = {"static inline int state_is_far(struct state s)\n{\n    int far = 0;\n",
-                                         "static inline int settle_plain(struct state *s)\n{\n    int yes = 1;\n",
                                          "static inline void settle_near(struct state *s)\n{\n"};
     const struct program *program = &problem->program;
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         mf_text_append(to, begins[i]);
         for (int r = 0; r < program->reducer_count; r++) {
             const char *cls = mf_class_name[program->reducer[r].cls];
@@ -179,15 +222,10 @@ void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to)
                 continue;
             if (i == 0)
                 mf_text_add(to, "    far |= is_far_%s(s.r%d_m);\n", cls, r);
-            else if (i == 1)
-                mf_text_add(to,
-                            "    yes &= is_notable_%s(s->r%d_m, MF_MAGIC_%s);\n"
-                            "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, MF_MAGIC_%s);\n",
-                            cls, r, cls, r, cls, r, r, cls);
             else
                 mf_text_add(to, "    s->r%d_s = near_unit_%s(s->r%d_m);\n", r, cls, r);
         }
-        mf_text_append(to, i == 0 ? "    return far;\n}\n\n" : i == 1 ? "    return yes;\n}\n\n" : "}\n\n");
+        mf_text_append(to, i == 0 ? "    return far;\n}\n\n" : "}\n\n");
     }
 }
 

@@ -114,6 +114,8 @@ static mf_status make(struct mf_plan *plan)
                 "#define ITEM %d\n",
                 ordered ? LANES : 1, vector > 1, ordered ? LEAVES : mf_clamp(mf_power_above(rows), 8, 32),
                 item < 4 && vector * item >= 4 ? item : 0);
+    if (vector == 2 && mf_gpu_has_paired_sums(problem))
+        mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     if (ordered)
         mf_text_add(&choice.macros, "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n", leaf,
                     reduced <= LANES ? 2 * LEAST_LEAF : LANES / parts, levels);

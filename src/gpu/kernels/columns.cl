@@ -4,7 +4,9 @@
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
  * its lanes together, BATCH steps at once. WHOLE_LANES: that is all of one, by lanes.cl; ONE_PART: no tile is taken
- * to be full. PRESENT: how many of the HELD have elements at all.
+ * to be full. PRESENT: how many of the HELD have elements at all. FLOWING: in turn, while the next elements of a whole
+ * tile are loaded. GATHERED: what sums are asked at last is kept of all lanes, not asked of each; which is faster is the
+ * assembler's chance (4 % of f32 on an H200).
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
@@ -243,16 +245,74 @@ static inline void turn_slowly(struct tensors T, shape_ptr S, struct place start
     }
 }
 
+/* The lane that a thread has in turn number i: the bits of i reversed. */
+static inline int lane_in_turn(int i)
+{
+    int lane = THREAD / COLUMN_THREADS % LANE_THREADS;
+    UNROLL
+    for (int b = 0; b < LEVELS; b++)
+        lane += (i >> b & 1) * (LANE_THREADS << (LEVELS - 1 - b));
+    return lane;
+}
+
+#if FLOWING
+/* Where all operands have what lies at a place. */
+static inline struct tensors tensors_from(struct tensors T, struct place p)
+{
+#define X(s) T.in##s += p.i##s;
+    FOR_MAP_INPUTS(X)
+#undef X
+    return T;
+}
+
+static inline void take_next(struct tensors *next, shape_ptr S, int64_t distance, struct raws *r)
+{
+    struct place here;
+#define X(s) here.i##s = 0;
+    FOR_MAP_INPUTS(X)
+#undef X
+    here.none = 0;
+    *r = fetch_vector(*next, S, here, KEPT - 1, 1);
+#define X(s) next->in##s += distance * in_stride(S, s, KEPT);
+    FOR_MAP_INPUTS(X)
+#undef X
+}
+
+/* A whole tile's lane in turn number i, whose first BATCH elements are under way: behind each half of a batch those BATCH
+ * steps on are asked for, at last the next lane's. */
+enum { CHUNK = BATCH / 2 };
+
+static inline void flowing_lane(struct tensors T, shape_ptr S, struct place start, int64_t first, int i,
+                                struct tensors *next, struct raws r[BATCH], struct lane l[VECTOR])
+{
+    NO_UNROLL
+    for (int k = 0; k < TILE / LANES; k += BATCH) {
+        const int ends = k + BATCH == TILE / LANES, more = !ends || i + 1 < HELD;
+        if (ends)
+            *next = tensors_from(T, element_place(S, start, first + lane_in_turn(more ? i + 1 : i)));
+        UNROLL
+        for (int c = 0; c < BATCH; c += CHUNK) {
+            UNROLL
+            for (int u = c; u < c + CHUNK; u++)
+                chain_lanes(S, r[u], k + u, first + lane_in_turn(i), weights_of(k + u), 1, l);
+            UNROLL
+            for (int u = c; u < c + CHUNK; u++)
+                take_next(next, S, more ? LANES : 0, &r[u]);
+            LOADED();
+        }
+    }
+}
+#endif
+
 /* A thread's lanes in the order in which the tree joins them: the numbers' bits reversed. Two subtrees of equal height
  * become one as soon as both are there; the last lane completes them all. plain: whether sums are taken to be plain
  * together; the result: whether they were. */
 static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
                                    const int plain, SHARED_POINTER struct state *waiting, struct state s[VECTOR])
 {
-    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     int central = 1;
     struct lane all[VECTOR];
-    NO_ORIGINS(origins)
+    struct origins origins = no_origins();
     UNROLL
     for (int c = 0; c < VECTOR; c++)
         all[c] = empty_lane();
@@ -262,27 +322,45 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
 #if LOGSUMS && !WINDOWS && !PAIRED_FOLDS
     const struct element x = map_element(fetch(T, element_place(S, start, n > 0 ? first : 0)));
 #endif
+#if FLOWING
+    const int flows = plain && n == TILE && (VECTOR == 1 || vectors);
+    struct tensors next = tensors_from(T, element_place(S, start, flows ? first + lane_in_turn(0) : 0));
+    struct raws r[BATCH];
+    UNROLL
+    for (int u = 0; u < BATCH; u++) {
+        r[u] = no_elements();
+        if (flows)
+            take_next(&next, S, LANES, &r[u]);
+    }
+    LOADED();
+#endif
     NO_UNROLL
     for (int i = 0; i < HELD; i++) {
-        int lane = own, waits = 0;
+        const int lane = lane_in_turn(i);
+        int waits = 0;
         struct lane l[VECTOR];
-        UNROLL
-        for (int b = 0; b < LEVELS; b++)
-            lane += (i >> b & 1) * (LANE_THREADS << (LEVELS - 1 - b));
         start_lanes(l);
 #if LOGSUMS && !WINDOWS && !PAIRED_FOLDS
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             set_origin(&l[c], x);
 #endif
+#if FLOWING
+        if (flows)
+            flowing_lane(T, S, start, first, i, &next, r, l);
+        else
+#endif
         if (VECTOR > 1 && !vectors)
             turn_slowly(T, S, start, first, n, lane, l);
         else
-            turn_lane(T, S, start, first, n, lane, plain, l);
+            turn_lane(T, S, start, first, n, lane, plain && !FLOWING, l);
         end_lanes(l);
         UNROLL
         for (int c = 0; c < VECTOR; c++) {
-            gather(&all[c], l[c]);
+            if (GATHERED)
+                gather(&all[c], l[c]);
+            else
+                central &= lane_is_clear(l[c]);
             if (LOGSUMS && !plain)
                 settle(T, S, place_beside(S, start, KEPT - 1, c), &l[c], first + lane, lane_count(n, lane));
             s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
@@ -315,12 +393,12 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
 #endif
     }
     (void)waiting;
-    UNROLL
-    for (int c = 0; c < VECTOR; c++) {
-        central &= lane_is_plain(all[c]);
-        if (plain)
-            settle_at(&s[c], &origins);
-    }
+    if (plain)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++) {
+            const int settled = settle_at(&s[c], &origins);
+            central &= GATHERED ? lane_is_clear(all[c]) && all_are_notable(all[c]) : settled;
+        }
     return central;
 }
 

@@ -32,9 +32,6 @@ static inline int lane_of(int t, int j)
 
 /* What `even` says of states besides, sums.cl: that none is far, or that all are plain in one unit. */
 enum { NEAR_STATES = 2, PLAIN_STATES = 4 };
-#define NO_ORIGINS(name) \
-    struct origins name; \
-    name.plain = 0;
 
 static inline struct state combine_these(struct state a, struct state b, int even)
 {
@@ -340,7 +337,7 @@ static inline void team_lanes(struct origins *origins, struct tensors T, shape_p
     UNROLL
     for (int j = 0; j < OWN; j++)
         gather(&all, l[j]);
-    origins->plain = LOGSUMS && !MOMENTS && !ANY_OF_WARP(!lane_is_plain(all));
+    origins->plain = LOGSUMS && !MOMENTS && !ANY_OF_WARP(!(lane_is_clear(all) && all_are_notable(all)));
     if (origins->plain)
         keep_origins(origins, l[0]);
     else if (LOGSUMS)

@@ -139,7 +139,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state s = fold_elements(exchange_, T, S, start, mine * TILE, n, b.vectors != 0);
 #if OTHERS
         struct state lanes[OWN];
-        NO_ORIGINS(origins)
+        struct origins origins = no_origins();
         team_lanes(&origins, T, S, start, mine * TILE, n, b.vectors != 0, lanes);
         s = with_others(s, team_tree(exchange_, lanes, 0, &origins));
 #endif

@@ -16,7 +16,34 @@ static inline int row_lane(int t, int j)
 }
 
 #if STEPS
-/* The lanes of ROWS rows, sums in the unit 1; whether all are plain there. */
+/* What a thread's elements show before they are summed: there are gray ones in the unit 1; of some, one for each row,
+ * the greatest is neither too low there nor too high. */
+enum { GRAY_ONES = 1, NOTABLE_ONES = 2 };
+
+/* The states of ROWS rows' lanes, sums in the unit 1. low: whether some elements may be too low for them. */
+static inline void lanes_of_step(shape_ptr S, struct raws r[ROWS][STEPS * FETCHED], struct place p[ROWS][STEPS * FETCHED],
+                                 const int low, struct state s[ROWS][HELD])
+{
+    const int t = THREAD % WIDTH, count = (int)S->reduced_total;
+    UNROLL
+    for (int m = 0; m < ROWS; m++)
+        UNROLL
+        for (int j = 0; j < HELD; j++) {
+            const int e = row_lane(t, j);
+            struct lane l = empty_lane();
+            l.may_be_low = low;
+            UNROLL
+            for (int k = 0; k < STEPS; k++) {
+                const int f = k * FETCHED + j / VECTOR, present = PRESENCE(EXACT || e < count, inside(S, p[m][f]));
+                const struct element x = map_element(one_of_vector(r[m][f], j % VECTOR));
+                chain(S, &l, x, k, e, weights_of(k), present);
+                only_element(&l, x, present);
+            }
+            s[m][j] = lane_state(S, l, e, EXACT ? STEPS : e < count);
+        }
+}
+
+/* The lanes of ROWS rows, and what they show. */
 static inline int short_lanes(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
 {
     const int t = THREAD % WIDTH, count = (int)S->reduced_total;
@@ -50,22 +77,30 @@ static inline int short_lanes(struct tensors T, shape_ptr S, int64_t first, int 
     }
     return 1;
 #endif
-    struct lane all = empty_lane();
+    struct lane all = empty_lane(), extents = empty_lane();
     UNROLL
     for (int m = 0; m < ROWS; m++)
         UNROLL
-        for (int j = 0; j < HELD; j++) {
-            const int e = row_lane(t, j);
-            struct lane l = empty_lane();
-            UNROLL
-            for (int k = 0; k < STEPS; k++) {
-                const int f = k * FETCHED + j / VECTOR, present = PRESENCE(EXACT || e < count, inside(S, p[m][f]));
-                chain(S, &l, map_element(one_of_vector(r[m][f], j % VECTOR)), k, e, weights_of(k), present);
-            }
-            gather(&all, l);
-            s[m][j] = lane_state(S, l, e, EXACT ? STEPS : e < count);
-        }
-    return lane_is_plain(all);
+        for (int j = 0; j < HELD; j++) /* sums have one step */
+            gather_extent(&extents, map_element(one_of_vector(r[m][j / VECTOR], j % VECTOR)),
+                          PRESENCE(EXACT || row_lane(t, j) < count, inside(S, p[m][j / VECTOR])));
+    if (!LOGSUMS || !ANY_OF_WARP(!extents_are_small(extents))) {
+        lanes_of_step(S, r, p, 0, s);
+        return NOTABLE_ONES;
+    }
+    UNROLL
+    for (int m = 0; m < ROWS; m++)
+        UNROLL
+        for (int j = 0; j < HELD; j++)
+            gather_in_1(&all, map_element(one_of_vector(r[m][j / VECTOR], j % VECTOR)),
+                        PRESENCE(EXACT || row_lane(t, j) < count, inside(S, p[m][j / VECTOR])), j == m % HELD);
+    lanes_of_step(S, r, p, 1, s);
+    return (all_are_clear(all) ? 0 : GRAY_ONES) | (all_are_notable(all) ? NOTABLE_ONES : 0);
+}
+
+static inline int lanes_of_rows(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
+{
+    return VECTOR == 1 || vectors ? short_lanes(T, S, first, 1, s) : short_lanes(T, S, first, 0, s);
 }
 #endif
 
@@ -111,6 +146,18 @@ static inline int row_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD],
     if (carried > 1)
         own_levels(s, rows, even);
     return mine;
+}
+
+/* The same of sums without gray elements, unless some row's is not plain: -1. */
+static inline int plain_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD], int even)
+{
+    const struct origins in_1 = no_origins();
+    const int mine = row_trees(exchange_, s, even | PLAIN_STATES);
+    int sound = 1;
+    UNROLL
+    for (int m = 0; m < LEFT; m++)
+        sound &= settle_at(&s[m][0], &in_1);
+    return LOGSUMS && ANY_OF_WARP(!sound) ? -1 : mine;
 }
 
 /* The same of elements that are not plain, unless some are far: -1. */
@@ -181,34 +228,29 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t first = (BLOCK * (THREADS / WARP) + THREAD / WARP) * WARP_ROWS + t / WIDTH;
     struct state s[ROWS][HELD];
 #if STEPS == 0
-    NO_ORIGINS(origins)
+    struct origins origins = no_origins();
     team_lanes(&origins, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0,
                s[0]);
     s[0][0] = team_tree(exchange_, s[0], WHOLE_BATCHES && !WINDOWS, &origins);
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);
 #else
-    const int central = VECTOR == 1 || b.vectors ? short_lanes(T, S, first, 1, s) : short_lanes(T, S, first, 0, s);
-    (void)central;
 #if STEPS > 1
+    lanes_of_rows(T, S, first, b.vectors != 0, s);
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         const int64_t o = first + m * GROUPS;
-        NO_ORIGINS(origins)
+        struct origins origins = no_origins();
         const struct state all = team_tree(exchange_, s[m], !WINDOWS, &origins);
         if (lane == 0 && o < S->kept_total)
             finish_output(T, S, o, all, S->reduced_total);
     }
 #else
     enum { EVEN = EXACT && !WINDOWS };
-    const int plain = !LOGSUMS || !ANY_OF_WARP(!central);
-    const int mine = plain ? row_trees(exchange_, s, EVEN | PLAIN_STATES) : near_trees(exchange_, s, EVEN);
-    int sound = mine >= 0;
-    if (plain)
-        UNROLL
-        for (int m = 0; m < LEFT; m++)
-            sound &= settle_plain(&s[m][0]);
-    if (LOGSUMS && ANY_OF_WARP(!sound)) {
+    const int found = lanes_of_rows(T, S, first, b.vectors != 0, s);
+    const int plain = !LOGSUMS || (!ANY_OF_WARP(found & GRAY_ONES) && ANY_OF_WARP(found & NOTABLE_ONES));
+    const int mine = plain ? plain_trees(exchange_, s, EVEN) : near_trees(exchange_, s, EVEN);
+    if (LOGSUMS && mine < 0) {
         sure_rows(exchange_, T, S, first);
         return;
     }

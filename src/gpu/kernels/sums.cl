@@ -30,17 +30,23 @@ static inline uint32_t NAMED(grayer)(uint32_t gray, REAL x, REAL origin)
                          (uint32_t)(LOWEST - 1) - (uint32_t)TO_BITS_OF(REAL_CONSTANT(MAGIC)), gray);
 }
 
-/* Whether m, a greatest element, is high enough, or -inf. */
-static inline int NAMED(is_notable)(REAL m, REAL origin)
+static inline int NAMED(is_clear)(uint32_t gray) { return gray >= GRAY; }
+
+/* Whether m, the greatest element of what has no gray one, is neither too low nor too high. */
+static inline int NAMED(is_plain)(REAL m, REAL origin)
 {
-    return FMA_OF(m, REAL_CONSTANT(LOG2E), origin) > REAL_CONSTANT(MAGIC) + (GRAY - LOWEST) || m == -INFINITE;
+    const REAL t = FMA_OF(m, REAL_CONSTANT(LOG2E), origin);
+    return t <= REAL_CONSTANT(MAGIC) + TOP && (t > REAL_CONSTANT(MAGIC) + (GRAY - LOWEST) || m == -INFINITE);
 }
 
-static inline int NAMED(is_plain)(REAL m, uint32_t gray, REAL origin)
+/* Elements in the unit 1: their bits, or the upper word, say how far above that zone they are, so that it is known
+ * before exponentials are begun. FIRST_GRAY: of GRAYS. */
+static inline uint32_t NAMED(grayer_in_1)(uint32_t gray, REAL x)
 {
-    return gray >= GRAY && FMA_OF(m, REAL_CONSTANT(LOG2E), origin) <= REAL_CONSTANT(MAGIC) + TOP &&
-           NAMED(is_notable)(m, origin);
+    return LESSER_OF_SUM((uint32_t)(TO_BITS_OF(x) >> UPPER_AT), 0u - FIRST_GRAY, gray);
 }
+static inline int NAMED(is_clear_in_1)(uint32_t gray) { return gray >= GRAYS; }
+static inline int NAMED(is_small)(REAL extent) { return extent <= 60; }
 
 /* A plain sum in units of m's power. */
 static inline REAL NAMED(from_plain)(REAL s, REAL m, REAL origin)

@@ -103,7 +103,7 @@ static inline struct state few_tiles(SHARED_POINTER const struct state *states, 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    NO_ORIGINS(origins)
+    struct origins origins = no_origins();
     SHARED struct state shared[OUTPUTS_BESIDE * FEW];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -186,7 +186,7 @@ static inline struct state lanes_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER st
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    NO_ORIGINS(origins)
+    struct origins origins = no_origins();
     WEIGHTS_MEMORY
     SHARED int flag;
     SHARED struct state shared[LANES];
@@ -230,7 +230,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    NO_ORIGINS(origins)
+    struct origins origins = no_origins();
     WEIGHTS_MEMORY
     SHARED int flag;
     shape_ptr S = SHAPE;

@@ -81,6 +81,17 @@ static inline void leaf_states(struct tensors T, shape_ptr S, struct place start
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             l[i][c] = empty_lane();
+#if PAIRED_FOLDS
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        start_pair(l[i]);
+    UNROLL
+    for (int k = 0; k < n; k++)
+        chain_pair(l[k % OF_LEAF], r[k].v[0], 1);
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        end_pair(l[i]);
+#endif
     UNROLL
     for (int k = 0; k < n; k++)
         UNROLL
