@@ -234,7 +234,8 @@ static void emit_lane(const struct problem *problem, struct gpu_text *to)
             mf_text_add(to, "    %s r%d_origin, r%d_lowest;\n    uint32_t r%d_gray;\n",
                         mf_class_type[program->reducer[r].cls], r, r, r);
     }
-    mf_text_append(to, "    int n, may_be_low;\n};\n\nstatic inline struct lane empty_lane(void)\n{\n    struct lane s;\n");
+    mf_text_append(to,
+                   "    int n, may_be_low;\n};\n\nstatic inline struct lane empty_lane(void)\n{\n    struct lane s;\n");
     for (int r = 0; r < program->reducer_count; r++) {
         emit_empty(&program->reducer[r], r, lane_identity(problem, r), to);
         if (program->reducer[r].kind == RED_LSE)

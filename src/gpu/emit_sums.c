@@ -44,14 +44,11 @@ void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to)
     const struct reducer *reducer = &problem->program.reducer[r];
     const char *cls = mf_class_name[reducer->cls], *type = mf_class_type[reducer->cls];
     mf_text_add(to,
-                "    {\n        const %s y = present ? x.a%d : %s;\n        const %s z = s->may_be_low ? "
-                "AT_LEAST_%s(y, s->r%d_lowest) : y;"
-                "\n        const %s e = plain_exp_%s(z, s->r%d_origin);\n"
+                "    {\n        const %s y = present ? x.a%d : %s, z = AT_LEAST_%s(y, s->r%d_lowest);\n"
                 "        s->r%d_m = fold_max_%s(s->r%d_m, y);\n"
                 "        s->r%d_gray = grayer_%s(s->r%d_gray, z, s->r%d_origin);\n"
-                "        s->r%d_s = s->r%d_s + (present || s->may_be_low ? e : 0);\n    }\n",
-                type, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), type, cls, r, type, cls, r, r, cls, r, r, cls,
-                r, r, r, r);
+                "        s->r%d_s = s->r%d_s + plain_exp_%s(z, s->r%d_origin);\n    }\n",
+                type, r, mf_emit_fold_identity(FOLD_MAX, reducer->cls), cls, r, r, cls, r, r, cls, r, r, r, r, cls, r);
 }
 
 /* A lane that was not plain: the contract's merges, element after element, some read together. */
@@ -97,10 +94,10 @@ void mf_emit_settle(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "}\n\n");
 }
 
-/* Where many lanes are summed together: their origin, with an element at hand; the greatest of them, and how far above
- * the gray zone they are; whether a lane has none in it, and whether all that was gathered is plain. The same of
- * elements that are summed in the unit 1, before they are; how far from 0 they are, and whether all are near it, so that
- * lanes are set to have none that may be low; an element that is all of a lane. */
+/* What is asked of many lanes that are summed together: their origin, with an element at hand; the greatest of them,
+ * and how far above the gray zone they are; the same of elements that are summed in the unit 1, before they are, and
+ * how far from 0 they are: if all are near, no lane has some that may be low; an element that is all of a lane; then
+ * whether what was gathered will do. */
 static void emit_gathered(const struct problem *problem, struct gpu_text *to)
 {
     enum { ORIGIN, GATHER, GATHER_IN_1, EXTENT, ONLY, CLEAR, CLEAR_IN_1, NOTABLE, SMALL, FUNCTIONS };
@@ -160,8 +157,8 @@ static void emit_gathered(const struct problem *problem, struct gpu_text *to)
     }
 }
 
-/* The origins that many lanes have, if their sums are plain together; or that of the unit 1; what ends a state of those, and whether it is
- * plain as far as its greatest says. */
+/* The origins that many lanes have, if their sums are plain together, or that of the unit 1; what ends a state of
+ * those, and whether it is plain as far as its greatest says. */
 static void emit_origins(const struct problem *problem, struct gpu_text *to)
 {
     enum { FIELDS, NONE, KEEP, SETTLE };
@@ -207,8 +204,7 @@ void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "}\n\n");
 }
 
-/* Whether a state's greatest is too far from 0 for the short formulas; what ends a plain one in the unit 1, and whether it was; the state
- * of one element that is not far. */
+/* Whether a state's greatest is too far from 0 for the short formulas; the state of one element that is not. */
 void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to)
 {
     static const char *const begins[] = {"static inline int state_is_far(struct state s)\n{\n    int far = 0;\n",

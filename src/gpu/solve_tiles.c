@@ -114,8 +114,12 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     enum { MUCH = 1 << 26 /* bytes */ };
     const int item = mf_gpu_widest_item(problem), several = mf_emit_lane_words(problem) > 2;
     const int bytes = mf_emit_bytes_operand(problem) >= 0, one = bytes || mf_emit_state_words(problem) == 1;
+    const int sums = mf_gpu_has_logsums(problem), room = item == 4 ? 1280 : 0; /* of logsumexp, 48 registers */
     struct tiles_form form = {vector, mf_gpu_steps_at_once(problem, vector), 128,
-                              several || mf_gpu_has_logsums(problem) ? 0 : GPU_ROOM, 0};
+                              several ? 0
+                              : sums  ? room
+                                      : GPU_ROOM,
+                              0};
     const int number = item == 8 ? mf_emit_state_words(problem) == 2 : one;
     if (number && item > 1 && vector > 1 && !shifted && problem->memory.reduced == 1 &&
         mf_gpu_only_operand(problem) >= 0 && problem->kept_total && !(item == 2 && sums_values(&problem->program)) &&

@@ -70,9 +70,11 @@ static inline int NAMED(is_far)(REAL x)
 }
 
 static NOT_INLINE REAL NAMED(far_unit)(REAL x) { return EXP_UNIT_OF(x); }
-static NOT_INLINE REAL NAMED(far_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
+static NOT_INLINE REAL NAMED(far_step)(REAL x, REAL m) { return EXP_STEP_OF(x, m); }
+
+static inline REAL NAMED(far_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
 {
-    return s * EXP_STEP_OF(x, m) + of_y * EXP_STEP_OF(y, m);
+    return s * NAMED(far_step)(x, m) + of_y * NAMED(far_step)(y, m);
 }
 
 /* mf_exp_unit, where x is not far; of -inf finite. */
