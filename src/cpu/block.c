@@ -1,6 +1,7 @@
 /* The block evaluator. (Block-wise interpretation of expressions: numexpr, and Kersten and others, "Everything you
  * always wanted to know about compiled and vectorized queries", 2018.) */
 #include "block.h"
+#include "weave.h"
 
 static void mark_used(struct block_plan *plan, int node)
 {
@@ -116,6 +117,25 @@ static int fetches_ahead(const struct block *block, int node)
     return node != arg[0] && node != arg[1];
 }
 
+/* mf_walk_gather; what alternates with few neighbours, whose next ones lie beside it, by a kernel. */
+static void gather(const struct block *block, const struct walk *w, int item, const char *base, int64_t f, int64_t n,
+                   char *to)
+{
+    const int last = w->loops - 1;
+    const int64_t parts = w->size[last];
+    if (last && parts <= WEAVE_PARTS && w->stride[last - 1] == 1 && f % parts == 0 &&
+        f / parts % w->size[last - 1] + n / parts <= w->size[last - 1]) {
+        const char *const from = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
+        const int64_t done =
+            mf_weave_together(block->kernels, to, from, w->stride[last] * item, n / parts, (int)parts, item) * parts;
+        f += done;
+        n -= done;
+        to += done * item;
+    }
+    if (n)
+        mf_walk_gather(w, item, base, f, n, to);
+}
+
 static const void *load_operand(struct block *block, int i, const char *base, int64_t f, int64_t n)
 {
     const struct block_plan *plan = block->plan;
@@ -140,7 +160,7 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     if (!block->redirect[i] && holds_already(block, input, base, f, n))
         return buffer;
     if (!contiguous)
-        mf_walk_gather(w, item, base, f, n, plan->direct[i] ? buffer : block->memory);
+        gather(block, w, item, base, f, n, plan->direct[i] ? buffer : block->memory);
     else if (plan->direct[i])
         memcpy(buffer, raw, (size_t)n * (size_t)item);
     if (!plan->direct[i])

@@ -147,6 +147,17 @@ typedef void pair_fn(void *out, const void *x, const void *y, const struct pair_
  * What lies behind the last one, STRETCH_ROOM bytes, may be overwritten. */
 enum { STRETCH_ROOM = 64 };
 typedef void stretch_fn(void *to, const void *from, int64_t count, int64_t step, int64_t size, int64_t length);
+/* Pieces of 16 bytes: `units` times, piece k at to + k * to_apart is of byte j of piece i at from + i * from_apart what
+ * mask[k][i] says, which is 128 where it is of another piece; k, i < parts. Steps: bytes to the next unit. */
+enum { WEAVE_PARTS = 4, WEAVE_PIECE = 16 };
+struct weave {
+    const char *from;
+    char *to;
+    int64_t from_apart, from_step, to_apart, to_step, units;
+    int parts; /* 2 ... WEAVE_PARTS */
+    uint8_t mask[WEAVE_PARTS][WEAVE_PARTS][WEAVE_PIECE];
+};
+typedef void weave_fn(const struct weave *w);
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COUNT };
 
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
@@ -166,7 +177,7 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, narrow, byte_sums, pair, stretch and sums (all null); callers then do the same in more steps. */
+ * squares, *_from, narrow, byte_sums, pair, stretch, weave and sums (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -193,6 +204,7 @@ struct kernels {
                                           * floats, and PAIR_DIV of integers */
     int pair_bytes[DT_COUNT];                  /* most bytes of what repeats itself in pair's rows */
     stretch_fn *stretch;
+    weave_fn *weave;                /* where the processor looks bytes up; else null */
     map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
     convert_fn *load[DT_COUNT];     /* memory type to its class */
     convert_fn *store[DT_COUNT][4]; /* class to memory type */

@@ -3,9 +3,11 @@
  *
  * Outputs are cut into patches of rows along that loop and columns along the last one. A turned operand's patch is
  * turned into a copy in the second cache, 16 bytes of as many columns at a time; its rows are then read as if the
- * operand had been the other way round. So what comes from memory is whole lines, and each of them once. */
+ * operand had been the other way round. So what comes from memory is whole lines, and each of them once. The few rows of
+ * pixels, whose columns follow each other, are taken apart by a kernel. */
 #include "block.h"
 #include "tiling.h"
+#include "weave.h"
 
 #include <stdio.h>
 
@@ -94,9 +96,21 @@ DEFINE_TURN(16, 8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 
 DEFINE_TURN(8, 16, LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
             LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
 
-static void turn(char *to, int64_t pitch, const struct patch *p, int item)
+static void turn_columns(char *to, int64_t pitch, const struct patch *p, int item)
 {
     (item == 1 ? turn_8 : item == 2 ? turn_16 : item == 4 ? turn_32 : turn_64)(to, pitch, p);
+}
+
+static void turn(const struct kernels *k, char *to, int64_t pitch, struct patch p, int item)
+{
+    const int64_t parts = p.stride / item;
+    if (parts >= p.rows && parts <= WEAVE_PARTS) {
+        const int64_t done = mf_weave_apart(k, to, pitch, p.from, p.columns, (int)parts, (int)p.rows, item);
+        to += done * item;
+        p.from += done * p.stride;
+        p.columns -= done;
+    }
+    turn_columns(to, pitch, &p, item);
 }
 
 /* ---- the plan ---- */
@@ -120,19 +134,40 @@ static int find_loop(const struct problem *problem, int *count)
     return -1;
 }
 
+/* Whether a kernel takes apart what is turned: the loop is the few elements of pixels that follow each other. */
+static int are_pixels(const struct mf_plan *plan, int loop)
+{
+    const struct nest *nest = &plan->problem.memory;
+    if (!plan->device->kernels->weave)
+        return 0;
+    for (int i = 0; i < plan->problem.input_count; i++) {
+        const int64_t along = nest->in[i][nest->kept - 1];
+        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along > WEAVE_PARTS))
+            return 0;
+    }
+    return 1;
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     int count, loop;
     return !problem->program.reducer_count && !nest->window_count && (loop = find_loop(problem, &count)) >= 0 &&
-           count <= MOST_TURNED && nest->size[loop] >= LEAST_ROWS && nest->size[nest->kept - 1] >= LEAST_COLUMNS;
+           count <= MOST_TURNED && (nest->size[loop] >= LEAST_ROWS || are_pixels(plan, loop)) &&
+           nest->size[nest->kept - 1] >= LEAST_COLUMNS;
 }
 
 /* The rows of a copy lie so far apart that they do not meet in a set of the nearest cache. */
 static int64_t pitch_of(const struct turned_plan *data, int item)
 {
     return ((data->columns * item + LINE - 1) / LINE | 1) * LINE;
+}
+
+/* Of pixels all elements are taken apart, wanted or not. */
+static int64_t rows_of_copy(const struct turned_plan *data)
+{
+    return data->rows > WEAVE_PARTS ? data->rows : WEAVE_PARTS;
 }
 
 static void cut_loops(struct mf_plan *plan)
@@ -168,7 +203,7 @@ static void cut_loops(struct mf_plan *plan)
         const int64_t one = 1;
         mf_walk_make(&data->block.walk[i], 1, &data->columns, data->turned[i] ? &one : &nest->in[i][data->last]);
         if (data->turned[i])
-            data->copies += (size_t)(data->rows * pitch_of(data, mf_dtypes[problem->in_type[i]].size));
+            data->copies += (size_t)(rows_of_copy(data) * pitch_of(data, mf_dtypes[problem->in_type[i]].size));
     }
     for (int k = 0; k < problem->output_count; k++)
         mf_walk_make(&data->out.walk[k], 1, &data->columns, &nest->out[k][data->last]);
@@ -223,9 +258,9 @@ static void do_patch(const struct job *job, struct block *block, const struct pl
             continue;
         const struct patch patch = {side_at(p->offset[i], job->pointers->in[i], problem->in_type[i]),
                                     nest->in[i][data->last] * item, rows, columns};
-        turn(copies, pitch_of(data, item), &patch, item);
+        turn(job->plan->device->kernels, copies, pitch_of(data, item), patch, item);
         copy[i] = copies;
-        copies += data->rows * pitch_of(data, item);
+        copies += rows_of_copy(data) * pitch_of(data, item);
     }
     memset(block->cached, 0, sizeof block->cached); /* what the copies held is gone */
     for (int64_t r = 0; r < rows; r++) {
