@@ -1,6 +1,7 @@
 /* The block evaluator. (Block-wise interpretation of expressions: numexpr, and Kersten and others, "Everything you
  * always wanted to know about compiled and vectorized queries", 2018.) */
 #include "block.h"
+#include "narrow.h"
 #include "weave.h"
 
 static void mark_used(struct block_plan *plan, int node)
@@ -13,12 +14,41 @@ static void mark_used(struct block_plan *plan, int node)
             mark_used(plan, plan->pool->node[node].arg[k]);
 }
 
+static int is_short_integer(enum dtype type)
+{
+    return mf_dtypes[type].cls == CLS_I64 && mf_dtypes[type].size <= 4 && type != DT_bool;
+}
+
+/* Integers of up to 32 bits that are wanted as floats only are read as they are. */
+static void find_floats(struct block_plan *plan, const int *roots, int root_count)
+{
+    int others[MAX_NODES] = {0};
+    for (int r = 0; r < root_count; r++)
+        others[roots[r]] = 1;
+    for (int i = 0; i < plan->pool->count; i++) {
+        const struct node *node = &plan->pool->node[i];
+        for (int k = 0; plan->used[i] && k < 3; k++)
+            if (node->arg[k] >= 0 && (node->op != OP_CONVERT || !mf_cls_is_float(node->cls)))
+                others[node->arg[k]] = 1;
+    }
+    for (int i = 0; i < plan->pool->count; i++) {
+        const struct node *node = &plan->pool->node[i];
+        plan->floats[i] = 0;
+        if (!plan->used[i] || node->op != OP_CONVERT || !mf_cls_is_float(node->cls) || others[node->arg[0]])
+            continue;
+        const struct node *leaf = &plan->pool->node[node->arg[0]];
+        if (leaf->op != OP_OPERAND || !is_short_integer(plan->types[leaf->index]))
+            continue;
+        plan->floats[i] = plan->direct[node->arg[0]] = 1;
+    }
+}
+
 void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *roots, int root_count,
                    const enum dtype *types)
 {
     plan->pool = pool;
     plan->types = types;
-    plan->buffers = 0;
+    plan->buffers = plan->narrow = 0;
     memset(plan->used, 0, sizeof plan->used);
     for (int r = 0; r < root_count; r++)
         mark_used(plan, roots[r]);
@@ -28,6 +58,7 @@ void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *
         plan->direct[i] = node->op == OP_OPERAND && mf_is_class_type(types[node->index]);
         plan->buffer[i] = plan->used[i] && !leaf ? plan->buffers++ : -1;
     }
+    find_floats(plan, roots, root_count);
 }
 
 /* A buffer a node and one for raw elements. */
@@ -43,14 +74,14 @@ static char *buffer_of(const struct block *block, int node)
     return block->memory + (size_t)(block->plan->buffer[node] + 1) * block->stride;
 }
 
-static void fill_constant(char *to, enum cls cls, union value value, int64_t n)
+/* size: bytes, the low ones of an integer. A word is filled first. */
+static void fill_constant(char *to, int size, union value value, int64_t n)
 {
-    if (mf_cls_size(cls) == 4)
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 4 * i, &value.f32, 4);
-    else
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 8 * i, &value.u64, 8);
+    char word[8];
+    for (int at = 0; at < 8; at += size)
+        memcpy(word + at, &value, (size_t)size);
+    for (int64_t i = 0; i < (n * size + 7) / 8; i++)
+        memcpy(to + 8 * i, word, 8);
 }
 
 void mf_block_start(struct block *block, const struct block_plan *plan, const struct kernels *kernels, char *memory,
@@ -68,7 +99,8 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
         const struct node *node = &plan->pool->node[i];
         if (!plan->used[i] || node->op != OP_CONST)
             continue;
-        fill_constant(buffer_of(block, i), node->cls, node->value, limit);
+        fill_constant(buffer_of(block, i), plan->narrow ? plan->narrow : (int)mf_cls_size(node->cls), node->value,
+                      limit);
         block->reg[i] = buffer_of(block, i);
     }
 }
@@ -177,6 +209,8 @@ static const void *evaluate_node(struct block *block, int i, const char *const *
         if (node->arg[a] >= 0)
             arg[a] = block->reg[node->arg[a]];
     enum cls from = node->arg[0] >= 0 ? block->plan->pool->node[node->arg[0]].cls : node->cls;
+    if (block->plan->narrow && node->op != OP_OPERAND && node->op != OP_CONST)
+        return mf_narrow_node(block, i, buffer_of(block, i), n);
     switch (node->op) {
     case OP_OPERAND:
         return load_operand(block, i, base[node->index], f, n);
@@ -189,6 +223,11 @@ static const void *evaluate_node(struct block *block, int i, const char *const *
     case OP_CONVERT:
         if (from == node->cls)
             return arg[0];
+        if (block->plan->floats[i]) {
+            const enum dtype type = block->plan->types[block->plan->pool->node[node->arg[0]].index];
+            k->floats[type][node->cls](buffer_of(block, i), arg[0], n);
+            break;
+        }
         k->convert[from][node->cls](buffer_of(block, i), arg[0], n);
         break;
     case OP_CAST:
@@ -244,6 +283,12 @@ void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *blo
     const struct node *root = &program->finish.node[program->output[0]];
     int pair = mf_pair_of(root->op);
     enum dtype type = problem->out_type[0];
+    if (mf_narrow_plan(block, problem, kernels)) {
+        outputs->copy = 1;
+        outputs->last = problem->output_count == 1 ? mf_narrow_last(block, program->output[0], kernels) : NULL;
+        outputs->raw = outputs->last != NULL;
+        return;
+    }
     outputs->copy = problem->output_count == 1 && is_operand(problem, program->output[0], type) && type != DT_bool &&
                     !mf_cls_is_float(mf_dtypes[type].cls);
     if (outputs->copy)

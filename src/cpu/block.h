@@ -22,6 +22,9 @@ struct block_plan {
     int used[MAX_NODES], direct[MAX_NODES]; /* node is needed; operand can be read in place when contiguous */
     int buffer[MAX_NODES];                  /* number of its buffer, -1 for none */
     int buffers;
+    int narrow;              /* bytes of the integers that it computes in, as they are in memory; 0: in classes */
+    uint8_t fits[MAX_NODES]; /* narrow.c: what is known of such a node */
+    int floats[MAX_NODES];   /* the node is an operand's short integers as floats, from memory */
     struct walk walk[MF_MAX_INPUTS];
     const enum dtype *types;
     const struct nest *windows; /* operands are read through this nest's windows; null where none leaves its tensor */
