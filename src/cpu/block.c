@@ -289,9 +289,10 @@ void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *blo
         outputs->raw = outputs->last != NULL;
         return;
     }
-    outputs->copy = problem->output_count == 1 && is_operand(problem, program->output[0], type) && type != DT_bool &&
-                    !mf_cls_is_float(mf_dtypes[type].cls);
-    if (outputs->copy)
+    const int is_same = problem->output_count == 1 && is_operand(problem, program->output[0], type);
+    outputs->copy = is_same && type != DT_bool && !mf_cls_is_float(mf_dtypes[type].cls);
+    outputs->copies = is_same ? kernels->copies[type] : NULL;
+    if (outputs->copy || outputs->copies)
         block->direct[program->output[0]] = 1;
     if (problem->output_count > 1 || pair < 0 || mf_dtypes[type].cls != root->cls)
         return;
@@ -314,13 +315,17 @@ static void store(const struct block *block, const struct block_outputs *outputs
     const enum cls cls = block->plan->pool->node[outputs->node[k]].cls;
     int item = mf_dtypes[type].size;
     if (walk->stride[walk->loops - 1] != 1 || !mf_walk_in_run(walk, f, n)) {
-        if (!outputs->copy)
+        if (outputs->copies)
+            outputs->copies(spare, values, n, 0);
+        else if (!outputs->copy)
             kernels->store[type][cls](spare, values, n);
         mf_walk_scatter(walk, item, base, f, n, outputs->copy ? values : spare);
         return;
     }
     char *to = base + mf_walk_offset(walk, f) * item;
-    if (outputs->copy && !outputs->stream) {
+    if (outputs->copies) {
+        outputs->copies(to, values, n, outputs->stream);
+    } else if (outputs->copy && !outputs->stream) {
         memmove(to, values, (size_t)(n * item));
     } else if (outputs->copy) {
         kernels->stream(to, values, n * item);

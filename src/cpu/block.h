@@ -69,6 +69,7 @@ struct block_outputs {
     int raw;       /* it takes operands of the output's short type as they are: nothing is computed in a class */
     sums_fn *sums; /* the same for sums of a 16-bit type; else null */
     int copy;      /* the only output is an operand of its own integer type: bytes are copied */
+    sums_fn *copies; /* or of its own 16-bit float type: so are they, but NaNs; else null */
     int stream;    /* outputs are written past the cache */
 };
 

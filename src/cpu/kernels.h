@@ -184,7 +184,7 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, narrow, byte_sums, pair, stretch, weave, narrow_map, bits and sums (all null); callers then do the same in more steps. */
+ * squares, *_from, narrow, byte_sums, pair, stretch, weave, narrow_map, bits, sums and copies (all null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -220,6 +220,7 @@ struct kernels {
     convert_fn *convert[4][4];      /* from class, to class */
     convert_fn *floats[DT_COUNT][2]; /* i8 ... u32 to CLS_F32, CLS_F64; others: null */
     sums_fn *sums[DT_COUNT];        /* f16 and bf16; others: null */
+    sums_fn *copies[DT_COUNT];      /* the same, to[i] = from[i] of this type, with one canonical NaN */
     const struct contraction_kernels *contractions;
     void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
     convert_fn *stream_f32, *stream_f64; /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */
