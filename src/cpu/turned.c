@@ -21,6 +21,7 @@ enum {
     AHEAD = 16, /* columns */
     LEAST_ROWS = 4,
     LEAST_COLUMNS = 16,
+    TOGETHER = 2048, /* positions of short rows */
     TASK_BYTES = 256 << 10
 };
 
@@ -31,6 +32,7 @@ struct turned_plan {
     int loop, last;       /* the turned loop and the outputs' */
     int turned[MF_MAX_INPUTS];
     int64_t rows, columns; /* of a patch */
+    int64_t together;      /* rows that are computed together, since the outputs' touch */
     int64_t grain;         /* patches of one task */
     size_t copies;         /* bytes of all turned operands' */
 };
@@ -158,16 +160,32 @@ static int applicable(const struct mf_plan *plan)
            nest->size[nest->kept - 1] >= LEAST_COLUMNS;
 }
 
-/* The rows of a copy lie so far apart that they do not meet in a set of the nearest cache. */
+/* The rows of a copy touch, or lie so far apart that they do not meet in a set of the nearest cache. */
 static int64_t pitch_of(const struct turned_plan *data, int item)
 {
-    return ((data->columns * item + LINE - 1) / LINE | 1) * LINE;
+    return data->together > 1 ? data->columns * item : ((data->columns * item + LINE - 1) / LINE | 1) * LINE;
 }
 
 /* Of pixels all elements are taken apart, wanted or not. */
 static int64_t rows_of_copy(const struct turned_plan *data)
 {
     return data->rows > WEAVE_PARTS ? data->rows : WEAVE_PARTS;
+}
+
+static int64_t rows_together(const struct problem *problem, const struct turned_plan *data)
+{
+    const int64_t columns = problem->memory.size[data->last];
+    for (int k = 0; k < problem->output_count; k++)
+        if (problem->memory.out[k][data->last] != 1 || problem->memory.out[k][data->loop] != columns)
+            return 1;
+    return columns < TOGETHER ? TOGETHER / columns : 1;
+}
+
+/* One tensor's loops over rows that are computed together. */
+static void make_walk(const struct turned_plan *data, struct walk *walk, int64_t of_rows, int64_t of_columns)
+{
+    const int64_t size[2] = {data->together, data->columns}, stride[2] = {of_rows, of_columns};
+    mf_walk_make(walk, 2, size, stride);
 }
 
 static void cut_loops(struct mf_plan *plan)
@@ -186,6 +204,8 @@ static void cut_loops(struct mf_plan *plan)
     const int64_t most = ROW_BYTES / item < MOST_COLUMNS ? ROW_BYTES / item : MOST_COLUMNS;
     data->rows = rows < COLUMN_BYTES / item ? rows : COLUMN_BYTES / item;
     data->columns = columns < most ? columns : most;
+    data->together = data->columns == columns ? rows_together(problem, data) : 1;
+    data->together = data->together < data->rows ? data->together : data->rows;
     mf_tiling_start(&data->tiling, sides);
     for (int l = 0; l <= nest->kept; l++) {
         const int of = l == nest->kept ? data->last : l == data->last ? data->loop : l;
@@ -200,13 +220,13 @@ static void cut_loops(struct mf_plan *plan)
                           stride);
     }
     for (int i = 0; i < inputs; i++) {
-        const int64_t one = 1;
-        mf_walk_make(&data->block.walk[i], 1, &data->columns, data->turned[i] ? &one : &nest->in[i][data->last]);
+        make_walk(data, &data->block.walk[i], data->turned[i] ? data->columns : nest->in[i][data->loop],
+                  data->turned[i] ? 1 : nest->in[i][data->last]);
         if (data->turned[i])
             data->copies += (size_t)(rows_of_copy(data) * pitch_of(data, mf_dtypes[problem->in_type[i]].size));
     }
     for (int k = 0; k < problem->output_count; k++)
-        mf_walk_make(&data->out.walk[k], 1, &data->columns, &nest->out[k][data->last]);
+        make_walk(data, &data->out.walk[k], nest->out[k][data->loop], nest->out[k][data->last]);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -263,7 +283,8 @@ static void do_patch(const struct job *job, struct block *block, const struct pl
         copies += rows_of_copy(data) * pitch_of(data, item);
     }
     memset(block->cached, 0, sizeof block->cached); /* what the copies held is gone */
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r += data->together) {
+        const int64_t n = (rows - r < data->together ? rows - r : data->together) * columns;
         const char *base[MF_MAX_INPUTS];
         char *to[MF_MAX_OUTPUTS];
         for (int i = 0; i < problem->input_count; i++)
@@ -273,7 +294,7 @@ static void do_patch(const struct job *job, struct block *block, const struct pl
         for (int k = 0; k < problem->output_count; k++)
             to[k] = side_at(p->offset[problem->input_count + k] + r * nest->out[k][data->loop], job->pointers->out[k],
                             problem->out_type[k]);
-        mf_block_run(block, &data->out, base, to, 0, columns, spare);
+        mf_block_run(block, &data->out, base, to, 0, n, spare);
     }
 }
 
@@ -286,8 +307,8 @@ static void task(void *context, int64_t t, int worker)
     const int64_t last = end < data->tiling.tiles ? end : data->tiling.tiles;
     struct block block;
     struct place p;
-    mf_block_start(&block, &data->block, job->plan->device->kernels, spare + mf_array_bytes(data->columns),
-                   data->columns);
+    const int64_t most = data->together * data->columns;
+    mf_block_start(&block, &data->block, job->plan->device->kernels, spare + mf_array_bytes(most), most);
     block.copy_operands = mf_outputs_touch_inputs(&job->plan->problem, job->pointers);
     mf_place_set(&data->tiling, first, &p);
     for (int64_t patch = first; patch < last; patch++, mf_place_next(&data->tiling, &p))
@@ -300,7 +321,8 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     const int64_t tasks = (data->tiling.tiles + data->grain - 1) / data->grain;
     const int threads = tasks < plan->threads ? (int)tasks : plan->threads;
     struct job job = {plan, pointers, NULL, 0};
-    job.memory_size = data->copies + mf_array_bytes(data->columns) + mf_block_memory(&data->block, data->columns);
+    const int64_t most = data->together * data->columns;
+    job.memory_size = data->copies + mf_array_bytes(most) + mf_block_memory(&data->block, most);
     job.memory = mf_alloc_aligned(job.memory_size * (size_t)threads);
     if (!job.memory)
         return MF_ERROR_MEMORY;
