@@ -2,7 +2,7 @@
  * always wanted to know about compiled and vectorized queries", 2018.) */
 #include "block.h"
 #include "narrow.h"
-#include "weave.h"
+#include "turn.h"
 
 static void mark_used(struct block_plan *plan, int node)
 {
@@ -49,6 +49,8 @@ void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *
     plan->pool = pool;
     plan->types = types;
     plan->buffers = plan->narrow = 0;
+    memset(plan->turning, 0, sizeof plan->turning);
+    plan->turned_bytes = 0;
     memset(plan->used, 0, sizeof plan->used);
     for (int r = 0; r < root_count; r++)
         mark_used(plan, roots[r]);
@@ -61,10 +63,41 @@ void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *
     find_floats(plan, roots, root_count);
 }
 
+int64_t mf_block_plan_turned(struct block_plan *plan)
+{
+    enum { ROW_BYTES = 256, COPY_BYTES = 512 << 10, FEWEST = 16, LINE = 64 };
+    int64_t most = 0;
+    for (int i = 0; i < plan->pool->count; i++) {
+        const struct node *node = &plan->pool->node[i];
+        if (!plan->used[i] || node->op != OP_OPERAND)
+            continue;
+        const struct walk *w = &plan->walk[node->index];
+        struct turning *t = &plan->turning[node->index];
+        const int last = w->loops - 1, item = mf_dtypes[plan->types[node->index]].size;
+        if (!last || w->stride[last - 1] != 1 || w->stride[last] == 0 || w->size[last - 1] < FEWEST ||
+            w->size[last] < FEWEST || w->size[last] * w->size[last - 1] * item < COPY_BYTES)
+            continue;
+        const int64_t fit = COPY_BYTES / item / w->size[last], rows = fit < ROW_BYTES / item ? fit : ROW_BYTES / item;
+        if (rows * item < LINE)
+            continue;
+        t->rows = rows < w->size[last - 1] ? rows : w->size[last - 1];
+        t->pitch = ((w->size[last] * item + LINE - 1) / LINE | 1) * LINE;
+        t->at = plan->turned_bytes;
+        plan->turned_bytes += (size_t)(t->rows * t->pitch);
+        most = t->rows * w->size[last] > most ? t->rows * w->size[last] : most;
+    }
+    return most;
+}
+
 /* A buffer a node and one for raw elements. */
-size_t mf_block_memory(const struct block_plan *plan, int64_t limit)
+static size_t buffer_bytes(const struct block_plan *plan, int64_t limit)
 {
     return (size_t)(plan->buffers + 1) * mf_array_bytes(limit);
+}
+
+size_t mf_block_memory(const struct block_plan *plan, int64_t limit)
+{
+    return buffer_bytes(plan, limit) + plan->turned_bytes;
 }
 
 static char *buffer_of(const struct block *block, int node)
@@ -94,6 +127,7 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
     block->copy_operands = block->fetch_ahead = 0;
     block->skip = -1;
     memset(block->cached, 0, sizeof block->cached);
+    memset(block->turned, 0xff, sizeof block->turned);
     memset(block->redirect, 0, sizeof block->redirect[0] * (size_t)plan->pool->count);
     for (int i = 0; i < plan->pool->count; i++) {
         const struct node *node = &plan->pool->node[i];
@@ -168,6 +202,45 @@ static void gather(const struct block *block, const struct walk *w, int item, co
         mf_walk_gather(w, item, base, f, n, to);
 }
 
+/* Row `row` of the last loop of an operand that is turned, from its copy, which is made where it is another one's. */
+static const char *turned_row(struct block *block, int input, const char *base, int64_t row)
+{
+    const struct turning *t = &block->plan->turning[input];
+    const struct walk *w = &block->plan->walk[input];
+    const int last = w->loops - 1, item = mf_dtypes[block->plan->types[input]].size;
+    const int64_t in_loop = row % w->size[last - 1], place = in_loop % t->rows, first = row - place;
+    char *copy = block->memory + (size_t)(block->plan->buffers + 1) * block->stride + t->at;
+    if (block->turned[input] != first) {
+        const int64_t left = w->size[last - 1] - (in_loop - place);
+        const int64_t offset = mf_walk_offset(w, first * w->size[last]) * item;
+        const struct patch patch = {(const char *)((uintptr_t)base + (uintptr_t)offset), w->stride[last] * item,
+                                    left < t->rows ? left : t->rows, w->size[last]};
+        mf_turn(block->kernels, copy, t->pitch, patch, item);
+        block->turned[input] = first;
+    }
+    return copy + place * t->pitch;
+}
+
+static const void *load_turned(struct block *block, int i, const char *base, int64_t f, int64_t n)
+{
+    const struct block_plan *plan = block->plan;
+    const int input = plan->pool->node[i].index, item = mf_dtypes[plan->types[input]].size;
+    const struct walk *w = &plan->walk[input];
+    const int64_t columns = w->size[w->loops - 1];
+    char *buffer = buffer_of(block, i), *raw = plan->direct[i] ? buffer : block->memory;
+    for (int64_t done = 0, here; done < n; done += here) {
+        const int64_t at = (f + done) % columns;
+        const char *from = turned_row(block, input, base, (f + done) / columns) + at * item;
+        here = n - done < columns - at ? n - done : columns - at;
+        if (here == n && plan->direct[i])
+            return from;
+        memcpy(raw + done * item, from, (size_t)(here * item));
+    }
+    if (!plan->direct[i])
+        block->kernels->load[plan->types[input]](buffer, raw, n);
+    return buffer;
+}
+
 static const void *load_operand(struct block *block, int i, const char *base, int64_t f, int64_t n)
 {
     const struct block_plan *plan = block->plan;
@@ -177,6 +250,8 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     int item = mf_dtypes[type].size, contiguous = w->stride[w->loops - 1] == 1 && mf_walk_in_run(w, f, n);
     char *buffer = buffer_of(block, i);
     const void *raw = block->memory;
+    if (plan->turning[input].rows)
+        return load_turned(block, i, base, f, n);
     if (plan->windows) {
         mf_window_gather(plan->windows, input, item, base, f, n, plan->direct[i] ? buffer : block->memory);
         if (!plan->direct[i])

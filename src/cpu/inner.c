@@ -97,6 +97,8 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     pass->evaluates = pass->root_count > 0;
     pass->block.windows = nest->window_count ? nest : NULL;
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
+    const int64_t turned = nest->window_count ? 0 : mf_block_plan_turned(&pass->block);
+    data->split_tiles = turned / TILE > data->split_tiles ? turned / TILE : data->split_tiles;
 }
 
 /* Whether all reducers are the moments of one operand, or of bytes the sum of its squares, and its sum, least or
@@ -204,7 +206,7 @@ static void plan_sizes(struct mf_plan *plan)
     by_size = by_size < 1 ? 1 : by_size;
     data->group = data->beside ? data->beside : by_size > BLOCK ? BLOCK : by_size;
     data->batch = (by_size + data->group - 1) / data->group;
-    data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * SPLIT_TILES &&
+    data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * data->split_tiles &&
                   problem->kept_total < 4 * plan->threads;
     int64_t rows = data->unit_rows * (data->tiles > 1 ? TILE : data->elements);
     data->row_bytes = ((size_t)rows * 8 + 63) / 64 * 64;
@@ -234,6 +236,7 @@ static mf_status make(struct mf_plan *plan)
     data->elements = problem->reduced_total;
     data->tiles = (data->elements + TILE - 1) / TILE;
     data->windows = problem->memory.window_count > 0;
+    data->split_tiles = SPLIT_TILES;
     data->fetches = mf_reads_memory(problem);
     int same = same_order(problem);
     for (int r = 0; r < problem->program.reducer_count; r++) {
@@ -386,7 +389,7 @@ static void group_task(void *context, int64_t t, int number)
         group_of_rows(&w, o, last - o < data->group ? last - o : data->group);
 }
 
-/* Tiles t * SPLIT_TILES ... of all rows together. */
+/* Tiles t * split_tiles ... of all rows together. */
 static void split_task(void *context, int64_t t, int number)
 {
     const struct job *job = context;
@@ -394,9 +397,9 @@ static void split_task(void *context, int64_t t, int number)
     struct worker w;
     start_worker(&w, job, number, 1);
     lay_out_states(job->plan, job->shared_states, job->plan->problem.kept_total, &w.states);
-    int64_t last = (t + 1) * SPLIT_TILES, all = job->plan->problem.kept_total * data->tiles;
+    int64_t last = (t + 1) * data->split_tiles, all = job->plan->problem.kept_total * data->tiles;
     last = last < all ? last : all;
-    for (int64_t i = t * SPLIT_TILES; i < last;) {
+    for (int64_t i = t * data->split_tiles; i < last;) {
         int64_t o = i / data->tiles, tile = i % data->tiles, left = data->tiles - tile;
         int64_t here = last - i < left ? last - i : left;
         tiles_of_row(&w, o, tile, tile + here, i, 0);
@@ -408,7 +411,8 @@ static void run_split(struct job *job, int threads)
 {
     const struct inner_plan *data = job->plan->data;
     int64_t kept = job->plan->problem.kept_total, all = kept * data->tiles;
-    mf_parallel(job->plan->device->threads, threads, (all + SPLIT_TILES - 1) / SPLIT_TILES, split_task, job);
+    const int64_t tasks = (all + data->split_tiles - 1) / data->split_tiles;
+    mf_parallel(job->plan->device->threads, threads, tasks, split_task, job);
     struct worker w;
     start_worker(&w, job, 0, kept);
     lay_out_states(job->plan, job->shared_states, kept, &w.states);

@@ -25,7 +25,8 @@ struct inner_plan {
     int64_t unit_rows;          /* rows that are evaluated at once (1 when a row has several tiles) */
     int64_t group;              /* outputs that are finished together, at most BLOCK */
     int64_t batch;              /* groups of one task */
-    int split;                  /* few long rows: their tiles are the tasks */
+    int split;                  /* few long rows: their tiles are the tasks, */
+    int64_t split_tiles;        /* so many at a time */
     int64_t beside, run_tiles;  /* outputs whose runs, of so many tiles, lie together and are read together; or 0 */
     int summary;                /* moments (of bytes: sum of squares) and sum, min or max of one operand, read once */
     enum answers answers;       /* rows of one fold that touch, whose kernel stores the outputs, which touch as well */
