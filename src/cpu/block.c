@@ -49,6 +49,7 @@ void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *
     plan->pool = pool;
     plan->types = types;
     plan->buffers = plan->narrow = 0;
+    memset(plan->truths, 0, sizeof plan->truths);
     memset(plan->turning, 0, sizeof plan->turning);
     plan->turned_bytes = 0;
     memset(plan->used, 0, sizeof plan->used);
@@ -303,7 +304,8 @@ static const void *evaluate_node(struct block *block, int i, const char *const *
             k->floats[type][node->cls](buffer_of(block, i), arg[0], n);
             break;
         }
-        k->convert[from][node->cls](buffer_of(block, i), arg[0], n);
+        (block->plan->truths[i] ? k->store[DT_bool][from] : k->convert[from][node->cls])(buffer_of(block, i), arg[0],
+                                                                                         n);
         break;
     case OP_CAST:
         k->store[node->dtype][from](block->memory, arg[0], n);

@@ -25,6 +25,7 @@ struct block_plan {
     int narrow;              /* bytes of the integers that it computes in, as they are in memory; 0: in classes */
     uint8_t fits[MAX_NODES]; /* narrow.c: what is known of such a node */
     int floats[MAX_NODES];   /* the node is an operand's short integers as floats, from memory */
+    int truths[MAX_NODES];   /* the node, an integer that is a comparison of floats, is a bool in memory */
     struct turning {
         int64_t rows, pitch; /* rows of the last loop that are turned together, bytes apart; 0: none are */
         size_t at;           /* where they are in the evaluator's memory, behind the buffers */

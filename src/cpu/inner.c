@@ -10,6 +10,7 @@
  * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile, of up
  * to MOST_TILES rows that are read together. */
 #include "inner.h"
+#include "narrow.h"
 
 #include <stdio.h>
 
@@ -74,6 +75,51 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     return known && walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
 }
 
+/* The memory type in which a fold's evaluated argument can be had: an integer's own size, where all are of one, or bool
+ * where floats are compared; -1: neither. */
+static int short_type(const struct mf_plan *plan, const struct pass *pass, const struct reducer *reducer, int size)
+{
+    const struct kernels *k = plan->device->kernels;
+    const struct pool *pool = pass->block.pool;
+    const struct node *root = &pool->node[reducer->arg[0]];
+    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64)
+        return -1;
+    const enum op compared = root->op == OP_CONVERT ? pool->node[root->arg[0]].op : root->op;
+    const int is_truth = root->op == OP_CONVERT && (compared == OP_lt || compared == OP_le || compared == OP_eq ||
+                                                    compared == OP_ne || compared == OP_isnan);
+    const int type = size ? mf_narrow_type(&pass->block, reducer->arg[0], size) : is_truth ? (int)DT_bool : -1;
+    return type >= 0 && k->fold_from[reducer->fold][type].rows ? type : -1;
+}
+
+/* Rows of short integers that the folds read as if they were memory's: of all reducers, or of none. */
+static void plan_short(struct mf_plan *plan, struct pass *pass)
+{
+    struct inner_plan *data = plan->data;
+    const struct problem *problem = &plan->problem;
+    int size = 0, all = 1;
+    for (int i = 0; i < pass->block.pool->count; i++)
+        if (pass->block.used[i] && pass->block.pool->node[i].op == OP_OPERAND)
+            size = mf_dtypes[problem->in_type[pass->block.pool->node[i].index]].size;
+    if (!mf_narrow_fits(&pass->block, size, plan->device->kernels))
+        size = 0;
+    for (int q = 0; q < pass->reducer_count; q++) {
+        const int r = pass->reducer[q];
+        data->row_type[r] = data->straight[r] ? -1 : short_type(plan, pass, &problem->program.reducer[r], size);
+        all &= data->straight[r] || data->row_type[r] >= 0;
+    }
+    for (int q = 0; q < pass->reducer_count && !all; q++)
+        data->row_type[pass->reducer[q]] = -1;
+    if (!all || !pass->root_count)
+        return;
+    for (int k = 0; k < pass->root_count; k++) {
+        pass->row_size[k] = size ? size : 1;
+        pass->block.truths[pass->root[k]] = !size;
+    }
+    if (size)
+        mf_narrow_take(&pass->block, size);
+    pass->limit = size ? TILE : pass->limit;
+}
+
 static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest *nest)
 {
     struct inner_plan *data = plan->data;
@@ -97,6 +143,11 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     pass->evaluates = pass->root_count > 0;
     pass->block.windows = nest->window_count ? nest : NULL;
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
+    for (int k = 0; k < pass->root_count; k++)
+        pass->row_size[k] = (int)mf_cls_size(problem->program.map.node[pass->root[k]].cls);
+    pass->limit = BLOCK;
+    if (!nest->window_count)
+        plan_short(plan, pass);
     const int64_t turned = nest->window_count ? 0 : mf_block_plan_turned(&pass->block);
     data->split_tiles = turned / TILE > data->split_tiles ? turned / TILE : data->split_tiles;
 }
@@ -163,9 +214,9 @@ static int wants_values(const struct mf_plan *plan)
 }
 
 /* Positions that are evaluated at once. */
-static int64_t block_limit(const struct inner_plan *data)
+static int64_t block_limit(const struct inner_plan *data, const struct pass *pass)
 {
-    return data->elements < BLOCK / data->unit_rows ? data->elements * data->unit_rows : BLOCK;
+    return data->elements < pass->limit / data->unit_rows ? data->elements * data->unit_rows : pass->limit;
 }
 
 /* Runs of a few tiles, far from an output's next run but close to its neighbour's: pages and the processor's
@@ -223,7 +274,7 @@ static void plan_sizes(struct mf_plan *plan)
     data->worker_bytes = data->finish_bytes + data->user_bytes + (data->windows ? 2 * data->row_bytes : 0) +
                          (data->split ? 0 : data->states_bytes);
     for (int p = 0; p < data->pass_count; p++)
-        data->worker_bytes += mf_block_memory(&data->pass[p].block, block_limit(data)) +
+        data->worker_bytes += mf_block_memory(&data->pass[p].block, block_limit(data, &data->pass[p])) +
                               (size_t)data->pass[p].root_count * data->row_bytes;
 }
 
@@ -237,6 +288,7 @@ static mf_status make(struct mf_plan *plan)
     data->tiles = (data->elements + TILE - 1) / TILE;
     data->windows = problem->memory.window_count > 0;
     data->split_tiles = SPLIT_TILES;
+    memset(data->row_type, 0xff, sizeof data->row_type);
     data->fetches = mf_reads_memory(problem);
     int same = same_order(problem);
     for (int r = 0; r < problem->program.reducer_count; r++) {
@@ -306,9 +358,9 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
     for (int p = 0; p < data->pass_count; p++) {
         if (!data->pass[p].evaluates)
             continue;
-        mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, block_limit(data));
+        mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, block_limit(data, &data->pass[p]));
         w->block[p].fetch_ahead = data->fetches;
-        memory += mf_block_memory(&data->pass[p].block, block_limit(data));
+        memory += mf_block_memory(&data->pass[p].block, block_limit(data, &data->pass[p]));
         for (int r = 0; r < data->pass[p].root_count; r++, memory += data->row_bytes)
             w->rows[data->pass[p].root[r]] = memory;
     }

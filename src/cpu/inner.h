@@ -12,6 +12,8 @@ struct pass {
     int evaluates; /* some reducer's argument is not read straight from memory */
     struct block_plan block;
     int root_count, root[MAX_REDUCERS * MAX_REDUCER_ARGS]; /* map nodes that are evaluated into rows */
+    int row_size[MAX_REDUCERS * MAX_REDUCER_ARGS];         /* bytes of their elements there */
+    int64_t limit;                                         /* positions that are evaluated at once */
 };
 
 struct inner_plan {
@@ -20,6 +22,7 @@ struct inner_plan {
     struct pass pass[2];
     int straight[MAX_REDUCERS]; /* the argument is an operand that the fold kernels read from memory */
     int squares[MAX_REDUCERS];  /* and its squares are added */
+    int row_type[MAX_REDUCERS]; /* the evaluated argument's type where it is not the class but shorter; else -1 */
     int64_t elements;           /* of one row: the reduced elements */
     int64_t tiles;              /* of one row */
     int64_t unit_rows;          /* rows that are evaluated at once (1 when a row has several tiles) */

@@ -15,7 +15,9 @@ static int constant_fits(const struct node *node, int bits)
 {
     const int64_t value = node->value.i64;
     const int negative = node->cls == CLS_I64 && value < 0;
-    return (negative ? LOW : node->value.u64 >> bits ? LOW : AS_UNSIGNED) |
+    return (negative                  ? LOW
+            : node->value.u64 >> bits ? LOW
+                                      : AS_UNSIGNED) |
            (negative ? (value >= -(INT64_C(1) << (bits - 1)) ? AS_SIGNED : LOW)
                      : (node->value.u64 >> (bits - 1) ? LOW : AS_SIGNED));
 }
@@ -88,10 +90,8 @@ static int node_fits(const struct block_plan *plan, const struct node *node, int
     return fits(plan, node, bits, of[0], of[1], of[2]);
 }
 
-int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const struct kernels *kernels)
+int mf_narrow_fits(struct block_plan *plan, int size, const struct kernels *kernels)
 {
-    const struct program *program = &problem->program;
-    const int size = mf_dtypes[problem->out_type[0]].size;
     if (!kernels->bits[0] || size > 4)
         return 0;
     for (int i = 0; i < plan->pool->count; i++) {
@@ -100,6 +100,20 @@ int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const
             return 0;
         plan->fits[i] = (uint8_t)known;
     }
+    return 1;
+}
+
+void mf_narrow_take(struct block_plan *plan, int size)
+{
+    for (int i = 0; i < plan->pool->count; i++)
+        plan->direct[i] = plan->pool->node[i].op == OP_OPERAND;
+    plan->narrow = size;
+}
+
+int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const struct kernels *kernels)
+{
+    const struct program *program = &problem->program;
+    const int size = mf_dtypes[problem->out_type[0]].size;
     for (int k = 0; k < problem->output_count; k++) {
         const enum dtype type = problem->out_type[k];
         const enum op op = program->finish.node[program->output[k]].op;
@@ -107,15 +121,22 @@ int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const
         if (mf_dtypes[type].size != size || mf_dtypes[type].cls != CLS_I64 || (type == DT_bool && !is_truth))
             return 0;
     }
-    for (int i = 0; i < plan->pool->count; i++)
-        plan->direct[i] = plan->pool->node[i].op == OP_OPERAND;
-    plan->narrow = size;
+    if (!mf_narrow_fits(plan, size, kernels))
+        return 0;
+    mf_narrow_take(plan, size);
     return 1;
 }
 
 static enum dtype type_of(int size, int is_signed)
 {
-    return size == 1 ? (is_signed ? DT_i8 : DT_u8) : size == 2 ? (is_signed ? DT_i16 : DT_u16) : is_signed ? DT_i32 : DT_u32;
+    return size == 1   ? (is_signed ? DT_i8 : DT_u8)
+           : size == 2 ? (is_signed ? DT_i16 : DT_u16)
+                       : (is_signed ? DT_i32 : DT_u32);
+}
+
+int mf_narrow_type(const struct block_plan *plan, int node, int size)
+{
+    return plan->fits[node] == LOW ? -1 : (int)type_of(size, !(plan->fits[node] & AS_UNSIGNED));
 }
 
 pair_fn *mf_narrow_last(const struct block_plan *plan, int root, const struct kernels *kernels)
@@ -152,19 +173,19 @@ static void run_map(const struct block *block, const struct node *node, enum nar
     const struct block_plan *plan = block->plan;
     const int second = map == NARROW_LT || map == NARROW_EQ ? plan->fits[node->arg[1]] : AS_UNSIGNED | AS_SIGNED;
     const uint32_t sign = plan->fits[node->arg[0]] & second & AS_UNSIGNED ? 0 : UINT32_C(1) << (8 * plan->narrow - 1);
-    const uint32_t a = map <= NARROW_SHR ? (uint32_t)plan->pool->node[node->arg[1]].value.u64
-                                         : node->op == OP_le || node->op == OP_ne;
+    const uint32_t a =
+        map <= NARROW_SHR ? (uint32_t)plan->pool->node[node->arg[1]].value.u64 : node->op == OP_le || node->op == OP_ne;
     const int size = plan->narrow / 2, turns = node->op == OP_le;
     block->kernels->narrow_map[map][size](to, x[turns], x[!turns], x[2], n, a, sign);
 }
 
 static enum narrow_map map_of(enum op op)
 {
-    return op == OP_shl                    ? NARROW_SHL
-           : op == OP_shr                  ? NARROW_SHR
-           : op == OP_where                ? NARROW_WHERE
+    return op == OP_shl                   ? NARROW_SHL
+           : op == OP_shr                 ? NARROW_SHR
+           : op == OP_where               ? NARROW_WHERE
            : (op == OP_eq || op == OP_ne) ? NARROW_EQ
-                                           : NARROW_LT;
+                                          : NARROW_LT;
 }
 
 const void *mf_narrow_node(const struct block *block, int i, void *to, int64_t n)

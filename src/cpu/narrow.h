@@ -4,10 +4,15 @@
 
 #include "block.h"
 
-/* Whether all outputs' bits can be had so: integers of one size of 4 bytes or less, as all operands are, and operations
- * whose low bits depend on low bits only, or whose operands surely fit. Then plan->narrow is that size, and
- * plan->fits what is known of each node. */
+/* Whether all nodes' low bits can be had in integers of `size` bytes, as all operands are; plan->fits says of which ones
+ * that is the number itself. */
+int mf_narrow_fits(struct block_plan *plan, int size, const struct kernels *kernels);
+/* After that: they are computed so. */
+void mf_narrow_take(struct block_plan *plan, int size);
+/* Both, if that is all that the outputs keep. */
 int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const struct kernels *kernels);
+/* The type of a node's numbers; -1 where its low bits are known only. */
+int mf_narrow_type(const struct block_plan *plan, int node, int size);
 /* The kernel whose operands are the only output's last operation's; null: it is none of the pair kernels'. */
 pair_fn *mf_narrow_last(const struct block_plan *plan, int root, const struct kernels *kernels);
 /* Node i of n positions, which is no leaf, in `to`, or an operand's own elements. */
