@@ -75,51 +75,6 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     return known && walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
 }
 
-/* The memory type in which a fold's evaluated argument can be had: an integer's own size, where all are of one, or bool
- * where floats are compared; -1: neither. */
-static int short_type(const struct mf_plan *plan, const struct pass *pass, const struct reducer *reducer, int size)
-{
-    const struct kernels *k = plan->device->kernels;
-    const struct pool *pool = pass->block.pool;
-    const struct node *root = &pool->node[reducer->arg[0]];
-    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64)
-        return -1;
-    const enum op compared = root->op == OP_CONVERT ? pool->node[root->arg[0]].op : root->op;
-    const int is_truth = root->op == OP_CONVERT && (compared == OP_lt || compared == OP_le || compared == OP_eq ||
-                                                    compared == OP_ne || compared == OP_isnan);
-    const int type = size ? mf_narrow_type(&pass->block, reducer->arg[0], size) : is_truth ? (int)DT_bool : -1;
-    return type >= 0 && k->fold_from[reducer->fold][type].rows ? type : -1;
-}
-
-/* Rows of short integers that the folds read as if they were memory's: of all reducers, or of none. */
-static void plan_short(struct mf_plan *plan, struct pass *pass)
-{
-    struct inner_plan *data = plan->data;
-    const struct problem *problem = &plan->problem;
-    int size = 0, all = 1;
-    for (int i = 0; i < pass->block.pool->count; i++)
-        if (pass->block.used[i] && pass->block.pool->node[i].op == OP_OPERAND)
-            size = mf_dtypes[problem->in_type[pass->block.pool->node[i].index]].size;
-    if (!mf_narrow_fits(&pass->block, size, plan->device->kernels))
-        size = 0;
-    for (int q = 0; q < pass->reducer_count; q++) {
-        const int r = pass->reducer[q];
-        data->row_type[r] = data->straight[r] ? -1 : short_type(plan, pass, &problem->program.reducer[r], size);
-        all &= data->straight[r] || data->row_type[r] >= 0;
-    }
-    for (int q = 0; q < pass->reducer_count && !all; q++)
-        data->row_type[pass->reducer[q]] = -1;
-    if (!all || !pass->root_count)
-        return;
-    for (int k = 0; k < pass->root_count; k++) {
-        pass->row_size[k] = size ? size : 1;
-        pass->block.truths[pass->root[k]] = !size;
-    }
-    if (size)
-        mf_narrow_take(&pass->block, size);
-    pass->limit = size ? TILE : pass->limit;
-}
-
 static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest *nest)
 {
     struct inner_plan *data = plan->data;
@@ -143,11 +98,12 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     pass->evaluates = pass->root_count > 0;
     pass->block.windows = nest->window_count ? nest : NULL;
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
+    const int size = nest->window_count ? 0
+                                        : mf_narrow_rows(&pass->block, plan, pass->reducer, pass->reducer_count,
+                                                         data->straight, data->row_type);
     for (int k = 0; k < pass->root_count; k++)
-        pass->row_size[k] = (int)mf_cls_size(problem->program.map.node[pass->root[k]].cls);
-    pass->limit = BLOCK;
-    if (!nest->window_count)
-        plan_short(plan, pass);
+        pass->row_size[k] = size ? size : (int)mf_cls_size(problem->program.map.node[pass->root[k]].cls);
+    pass->limit = pass->block.narrow ? TILE : BLOCK;
     const int64_t turned = nest->window_count ? 0 : mf_block_plan_turned(&pass->block);
     data->split_tiles = turned / TILE > data->split_tiles ? turned / TILE : data->split_tiles;
 }

@@ -90,7 +90,9 @@ static int node_fits(const struct block_plan *plan, const struct node *node, int
     return fits(plan, node, bits, of[0], of[1], of[2]);
 }
 
-int mf_narrow_fits(struct block_plan *plan, int size, const struct kernels *kernels)
+/* Whether all nodes' low bits can be had in integers of `size` bytes, as all operands are; plan->fits says of which ones
+ * that is the number itself. */
+static int all_fit(struct block_plan *plan, int size, const struct kernels *kernels)
 {
     if (!kernels->bits[0] || size > 4)
         return 0;
@@ -103,11 +105,16 @@ int mf_narrow_fits(struct block_plan *plan, int size, const struct kernels *kern
     return 1;
 }
 
-void mf_narrow_take(struct block_plan *plan, int size)
+static void take(struct block_plan *plan, int size)
 {
     for (int i = 0; i < plan->pool->count; i++)
         plan->direct[i] = plan->pool->node[i].op == OP_OPERAND;
     plan->narrow = size;
+}
+
+static int is_compared(const struct node *node)
+{
+    return node->op == OP_lt || node->op == OP_le || node->op == OP_eq || node->op == OP_ne;
 }
 
 int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const struct kernels *kernels)
@@ -116,14 +123,13 @@ int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const
     const int size = mf_dtypes[problem->out_type[0]].size;
     for (int k = 0; k < problem->output_count; k++) {
         const enum dtype type = problem->out_type[k];
-        const enum op op = program->finish.node[program->output[k]].op;
-        const int is_truth = op == OP_lt || op == OP_le || op == OP_eq || op == OP_ne;
+        const int is_truth = is_compared(&program->finish.node[program->output[k]]);
         if (mf_dtypes[type].size != size || mf_dtypes[type].cls != CLS_I64 || (type == DT_bool && !is_truth))
             return 0;
     }
-    if (!mf_narrow_fits(plan, size, kernels))
+    if (!all_fit(plan, size, kernels))
         return 0;
-    mf_narrow_take(plan, size);
+    take(plan, size);
     return 1;
 }
 
@@ -134,9 +140,45 @@ static enum dtype type_of(int size, int is_signed)
                        : (is_signed ? DT_i32 : DT_u32);
 }
 
-int mf_narrow_type(const struct block_plan *plan, int node, int size)
+/* The memory type in which a fold's argument can be had; -1: none. size: bytes of integers in which all can; 0: none. */
+static int row_type(const struct block_plan *plan, const struct mf_plan *of, const struct reducer *reducer, int size)
 {
-    return plan->fits[node] == LOW ? -1 : (int)type_of(size, !(plan->fits[node] & AS_UNSIGNED));
+    const struct node *root = &plan->pool->node[reducer->arg[0]];
+    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64)
+        return -1;
+    int type = -1;
+    if (!size && root->op == OP_CONVERT && is_compared(&plan->pool->node[root->arg[0]]))
+        type = DT_bool;
+    else if (size && plan->fits[reducer->arg[0]] != LOW)
+        type = (int)type_of(size, !(plan->fits[reducer->arg[0]] & AS_UNSIGNED));
+    const struct fold_kernels *k = type < 0 ? NULL : &of->device->kernels->fold_from[reducer->fold][type];
+    return k && k->rows && k->chain ? type : -1;
+}
+
+int mf_narrow_rows(struct block_plan *plan, const struct mf_plan *of, const int *reducer, int count,
+                   const int *straight, int *type)
+{
+    const struct reducer *reducers = of->problem.program.reducer;
+    int size = 0, all = 1, any = 0;
+    for (int i = 0; i < plan->pool->count; i++)
+        if (plan->used[i] && plan->pool->node[i].op == OP_OPERAND)
+            size = mf_dtypes[plan->types[plan->pool->node[i].index]].size;
+    size = all_fit(plan, size, of->device->kernels) ? size : 0;
+    for (int q = 0; q < count; q++) {
+        const int r = reducer[q];
+        type[r] = straight[r] ? -1 : row_type(plan, of, &reducers[r], size);
+        all &= straight[r] || type[r] >= 0;
+        any |= !straight[r];
+    }
+    for (int q = 0; q < count; q++) {
+        if (!all)
+            type[reducer[q]] = -1;
+        else if (!straight[reducer[q]])
+            plan->truths[reducers[reducer[q]].arg[0]] = !size;
+    }
+    if (size && all && any)
+        take(plan, size);
+    return !all || !any ? 0 : size ? size : 1;
 }
 
 pair_fn *mf_narrow_last(const struct block_plan *plan, int root, const struct kernels *kernels)
