@@ -298,7 +298,7 @@ static void plan_lanes(struct mf_plan *plan)
     data->fetches = mf_reads_memory(&plan->problem);
     data->evaluated = MAX_ROWS;
     if (data->root_count && data->pairs && !data->gathers) {
-        const int64_t rows = NEAREST_BYTES / (data->width * 8);
+        const int64_t rows = NEAREST_BYTES / (data->width * data->row_size);
         data->evaluated = rows < LEAST_EVALUATED ? LEAST_EVALUATED : rows < MAX_CHAIN ? rows : MAX_CHAIN;
     }
 }
