@@ -67,14 +67,16 @@ static int reads_rows(const struct nest *nest, int input)
     return nest->in[input][nest->kept - 1] == 1;
 }
 
-/* Whether copies of rows are worth it, and known what is outside: windows leave their tensor, which costs solver inner a
- * question at each element. */
+/* Whether copies of rows are worth it, and known what is outside: where windows leave their tensor, which costs solver
+ * inner a question at each element, and of floats whose columns are a few elements apart. */
 static int copies_rows(const struct problem *problem, int input)
 {
     const struct nest *nest = &problem->memory;
     const enum dtype type = problem->in_type[input];
-    return nest->window_count && nest->size[nest->kept - 1] >= LEAST_COPIED && type != DT_bool &&
-           nest->size[nest->kept - 1] * problem->reduced_total <= COPIES_BYTES / 8;
+    const int64_t columns = nest->size[nest->kept - 1], step = nest->in[input][nest->kept - 1];
+    const int is_near = step > 1 && step <= LEAST_COPIED && mf_cls_is_float(mf_dtypes[type].cls);
+    return (nest->window_count || is_near) && columns >= LEAST_COPIED && type != DT_bool &&
+           columns * problem->reduced_total <= COPIES_BYTES / 8;
 }
 
 static int is_extreme(const struct reducer *reducer)
