@@ -40,8 +40,8 @@ struct block_plan {
 void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *roots, int root_count,
                    const enum dtype *types);
 
-/* For blocks that follow each other through large operands: those that lie the other way round are turned, some rows of
- * the last loop at a time. After the walks are made. Returns the most positions of such rows, 0 where there are none. */
+/* For blocks that follow each other through large operands: those that lie the other way round are turned, some rows
+ * of the last loop at a time. After the walks are made. Returns the most positions of such rows; 0: none are turned. */
 int64_t mf_block_plan_turned(struct block_plan *plan);
 
 /* Bytes of memory that one evaluator of up to `limit` positions at a time needs (64-byte aligned). */

@@ -3,8 +3,8 @@
  *
  * A group of positions p at a time: for each the rows of its elements inside are folded by one call of the chain kernel
  * (where any order has the same value), or pair by pair (sums of floats, whose elements are a lane each); the group's
- * results are finished together. Rows whose columns are apart, or leave a window, are copied first, with what changes no
- * value outside. Solver outer plans its work for long columns, and pays for it at every position.
+ * results are finished together. Rows whose columns are apart, or leave a window, are copied first, with what changes
+ * no value outside. Solver outer plans its work for long columns, and pays for it at every position.
  * Cost: each element read as often as windows overlap, from the nearest cache but for the first time. */
 #include <math.h>
 #include <stdio.h>

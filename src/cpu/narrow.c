@@ -90,8 +90,8 @@ static int node_fits(const struct block_plan *plan, const struct node *node, int
     return fits(plan, node, bits, of[0], of[1], of[2]);
 }
 
-/* Whether all nodes' low bits can be had in integers of `size` bytes, as all operands are; plan->fits says of which ones
- * that is the number itself. */
+/* Whether all nodes' low bits can be had in integers of `size` bytes, as all operands are; plan->fits says of which
+ * ones that is the number itself. */
 static int all_fit(struct block_plan *plan, int size, const struct kernels *kernels)
 {
     if (!kernels->bits[0] || size > 4)
@@ -140,7 +140,8 @@ static enum dtype type_of(int size, int is_signed)
                        : (is_signed ? DT_i32 : DT_u32);
 }
 
-/* The memory type in which a fold's argument can be had; -1: none. size: bytes of integers in which all can; 0: none. */
+/* The memory type in which a fold's argument can be had; -1: none. size: bytes of integers in which all
+ * can; 0: none. */
 static int row_type(const struct block_plan *plan, const struct mf_plan *of, const struct reducer *reducer, int size)
 {
     const struct node *root = &plan->pool->node[reducer->arg[0]];

@@ -6,9 +6,9 @@
 
 /* Whether that is all that the outputs keep; then they are computed so, in plan->narrow bytes. */
 int mf_narrow_plan(struct block_plan *plan, const struct problem *problem, const struct kernels *kernels);
-/* Rows of short integers, or of bool where floats are compared, that these reducers' folds read as if they were memory's:
- * for all that are not straight, or for none. Returns the size of their elements, 0 for none. type: of each of these
- * reducers, -1 where it reads its class. */
+/* Rows of short integers, or of bool where floats are compared, that these reducers' folds read as if they were
+ * memory's: for all that are not straight, or for none. Returns the size of their elements, 0 for none. type: of each
+ * of these reducers, -1 where it reads its class. */
 int mf_narrow_rows(struct block_plan *plan, const struct mf_plan *of, const int *reducer, int count,
                    const int *straight, int *type);
 /* The kernel whose operands are the only output's last operation's; null: it is none of the pair kernels'. */

@@ -10,8 +10,8 @@ struct patch {
     int64_t stride, rows, columns;
 };
 
-/* Row r, column c of the patch to to + r * pitch + c * item. Of columns of at most WEAVE_PARTS elements that follow each
- * other, as many rows are written. */
+/* Row r, column c of the patch to to + r * pitch + c * item. Of columns of at most WEAVE_PARTS elements that follow
+ * each other, as many rows are written. */
 void mf_turn(const struct kernels *k, char *to, int64_t pitch, struct patch p, int item);
 
 #endif

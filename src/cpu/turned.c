@@ -3,8 +3,8 @@
  *
  * Outputs are cut into patches of rows along that loop and columns along the last one. A turned operand's patch is
  * turned into a copy in the second cache, 16 bytes of as many columns at a time; its rows are then read as if the
- * operand had been the other way round. So what comes from memory is whole lines, and each of them once. The few rows of
- * pixels, whose columns follow each other, are taken apart by a kernel. */
+ * operand had been the other way round. So what comes from memory is whole lines, and each of them once. The few rows
+ * of pixels, whose columns follow each other, are taken apart by a kernel. */
 #include "block.h"
 #include "tiling.h"
 #include "turn.h"
