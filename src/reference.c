@@ -87,7 +87,7 @@ static struct state reduce(const struct mf_plan *plan, const struct pointers *po
             scratch->leaves.count++;
         }
         if (++count == TILE || e + 1 == problem->reduced_total) {
-            scratch->tiles[tiles++] = mf_state_fold_tile(reducer, scratch->tile, count, 1);
+            scratch->tiles[tiles++] = mf_state_fold_tile(reducer, scratch->tile, count);
             count = 0;
         }
         advance(problem, nest, nest->kept, nest->kept + nest->reduced, &place);

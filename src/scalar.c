@@ -262,11 +262,21 @@ static int is_true(enum cls cls, union value x)
     return cls == CLS_F32 ? x.f32 != 0 : cls == CLS_F64 ? x.f64 != 0 : x.u64 != 0;
 }
 
+/* exp(x) in units of its own power of two. */
+static union value exp_unit(enum cls cls, union value x)
+{
+    if (cls == CLS_F32)
+        return (union value){.f32 = mf_exp_unit_f32(x.f32)};
+    return (union value){.f64 = mf_exp_unit_f64(x.f64)};
+}
+
 void mf_state_lift(const struct reducer *reducer, union value x, int64_t index, struct state *state)
 {
     if (reducer->kind == RED_FOLD && reducer->fold == FOLD_ANY)
         x = count_value(is_true(reducer->cls, x), reducer->cls);
     *state = (struct state){.empty = 0, .v = {x, {.u64 = 0}}, .n = reducer->kind == RED_ARG ? index : 1};
+    if (reducer->kind == RED_LSE)
+        state->v[1] = exp_unit(reducer->cls, x);
 }
 
 static const enum op fold_ops[FOLD_COUNT] = {
@@ -311,14 +321,6 @@ static struct state merge_moments(enum cls cls, struct state a, struct state b)
     a.v[1] = apply2(OP_add, cls, apply2(OP_add, cls, a.v[1], b.v[1]), square);
     a.n += b.n;
     return a;
-}
-
-/* exp(x) in units of the power of two of exp(m), x <= m. */
-static union value exp_term(enum cls cls, union value x, union value m)
-{
-    if (cls == CLS_F32)
-        return (union value){.f32 = mf_exp_term_f32(x.f32, m.f32)};
-    return (union value){.f64 = mf_exp_term_f64(x.f64, m.f64)};
 }
 
 /* What a sum in units of x's power of two is multiplied by to be in units of m's. */
@@ -371,33 +373,14 @@ struct state mf_state_combine(const struct reducer *reducer, struct state a, str
     return a;
 }
 
-/* A lane of logsumexp elements (not yet merged states): the maximum first, then the exponentials left to right. */
-static struct state chain_lse(const struct reducer *reducer, const struct state *x, int64_t n)
-{
-    struct state lane = mf_state_identity(reducer);
-    enum cls cls = reducer->cls;
-    for (int64_t e = 0; e < n; e += LANES)
-        if (!x[e].empty) {
-            lane.v[0] = lane.empty ? x[e].v[0] : apply2(OP_max, cls, lane.v[0], x[e].v[0]);
-            lane.empty = 0;
-        }
-    for (int64_t e = 0; e < n; e += LANES)
-        if (!x[e].empty)
-            lane.v[1] = apply2(OP_add, cls, lane.v[1], exp_term(cls, x[e].v[0], lane.v[0]));
-    return lane;
-}
-
-struct state mf_state_fold_tile(const struct reducer *reducer, const struct state *x, int64_t n, int elements)
+struct state mf_state_fold_tile(const struct reducer *reducer, const struct state *x, int64_t n)
 {
     struct state lane[LANES];
     int lanes = n < LANES ? (int)n : LANES;
     for (int l = 0; l < lanes; l++) {
         lane[l] = mf_state_identity(reducer);
-        if (elements && reducer->kind == RED_LSE)
-            lane[l] = chain_lse(reducer, x + l, n - l);
-        else
-            for (int64_t e = l; e < n; e += LANES)
-                combine_into(reducer, &lane[l], &x[e]);
+        for (int64_t e = l; e < n; e += LANES)
+            combine_into(reducer, &lane[l], &x[e]);
     }
     for (int half = LANES / 2; half; half /= 2)
         for (int l = 0; l < half && l + half < lanes; l++)
@@ -410,7 +393,7 @@ struct state mf_state_fold(const struct reducer *reducer, struct state *states, 
     while (n > 1) {
         int64_t tiles = (n + TILE - 1) / TILE;
         for (int64_t t = 0; t < tiles; t++)
-            states[t] = mf_state_fold_tile(reducer, states + t * TILE, n - t * TILE < TILE ? n - t * TILE : TILE, 0);
+            states[t] = mf_state_fold_tile(reducer, states + t * TILE, n - t * TILE < TILE ? n - t * TILE : TILE);
         n = tiles;
     }
     return n ? states[0] : mf_state_identity(reducer);

@@ -35,9 +35,8 @@ int mf_reducer_of_nothing(const struct program *program, const struct reducer *r
 /* The state of one element; index is its place in the order as written. */
 void mf_state_lift(const struct reducer *reducer, union value x, int64_t index, struct state *state);
 struct state mf_state_combine(const struct reducer *reducer, struct state a, struct state b);
-/* The fold of one tile, n <= 4096, in the contract's order: lanes, then the halving tree. elements: the states are of
- * single elements (a lane of logsumexp elements takes its maximum first). */
-struct state mf_state_fold_tile(const struct reducer *reducer, const struct state *x, int64_t n, int elements);
+/* The fold of one tile, n <= 4096, in the contract's order: lanes, then the halving tree. */
+struct state mf_state_fold_tile(const struct reducer *reducer, const struct state *x, int64_t n);
 /* The fold of a sequence of n tiles' states: tiles of tiles until one is left. states is overwritten. */
 struct state mf_state_fold(const struct reducer *reducer, struct state *states, int64_t n);
 

@@ -2,6 +2,7 @@
 #ifndef KERNEL_DATA_H
 #define KERNEL_DATA_H
 
+#include <float.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -33,6 +34,15 @@ static const uint64_t special_f16[] = {0x7e00, 0x7c00, 0xfc00, 0x8000, 0, 1, 0x8
 static const uint64_t special_bf16[] = {0x7fc0, 0x7f80, 0xff80, 0x8000, 0, 1, 0x8012, 0x007f, 0x7f7f};
 enum { SPECIALS = sizeof special_f64 / sizeof special_f64[0] };
 
+static uint64_t bits_of(struct type t, double x)
+{
+    const union value v = {.f64 = x};
+    const float f = (float)x;
+    uint32_t bits;
+    memcpy(&bits, &f, 4);
+    return t.cls == CLS_F64 ? v.u64 : !t.is_dtype ? bits : t.dtype == DT_bf16 ? bits >> 16 : mf_f32_to_f16(f);
+}
+
 /* mode 0: numbers of moderate size; 1: a special one now and then; 2: specials but NaN and infinities;
  * 3: -0.0 and 0.0 (integers: 0 and all ones); 4: any bits; 5 and more: around a power of two.
  * Integers get any bits in the modes that say nothing. */
@@ -53,22 +63,36 @@ static uint64_t random_element(struct type t, int mode)
         return special[random_to(3, SPECIALS - 2)];
     if (mode == 3)
         return special[random_to(0, 9) == 0 ? 4 : 3];
-    union value v;
     const double x = (double)random_to(-1000000, 1000000) * 1e-6;
-    v.f64 = copysign(fabs(x) < 0.9 ? 1 + x / 16 : 8 * x, x);
-    if (mode >= 5)
-        v.f64 += ldexp(mode % 2 ? -1 : 1, mode - 5);
-    if (t.cls == CLS_F64)
-        return v.u64;
-    const float f = (float)v.f64;
-    uint32_t bits;
-    memcpy(&bits, &f, 4);
-    return !t.is_dtype ? bits : t.dtype == DT_bf16 ? bits >> 16 : mf_f32_to_f16(f);
+    const double v = copysign(fabs(x) < 0.9 ? 1 + x / 16 : 8 * x, x);
+    return bits_of(t, mode >= 5 ? v + ldexp(mode % 2 ? -1 : 1, mode - 5) : v);
+}
+
+/* Whether arrays of floats are filled with numbers whose exponentials tip one sum's rounding after the other: they rise
+ * through a float's range, once or several times, with masks between. */
+static int rising;
+
+static void fill_rising(struct type t, void *array, int64_t elements)
+{
+    static const double masks[] = {-INFINITY, -1e9, -FLT_MAX};
+    const double scale = t.cls == CLS_F64 ? 8 : 1, low = scale * (double)random_to(-180, -60);
+    const double high = scale * (double)random_to(-70, 70), mask = masks[random_to(0, 2)];
+    const int64_t period = random_to(0, 1) ? elements : INT64_C(32) << random_to(0, 7), often = random_to(0, 3);
+    for (int64_t i = 0; i < elements; i++) {
+        const double at = low + (high - low) * (double)(i % period) / (double)period;
+        const double x = at + scale * 1e-3 * (double)random_to(-6000, 6000);
+        const uint64_t bits = bits_of(t, often && random_to(0, 1 << often) == 0 ? mask : x);
+        memcpy((char *)array + i * bytes_of(t), &bits, (size_t)bytes_of(t));
+    }
 }
 
 static void fill_random(struct type t, void *array, int64_t elements)
 {
     const int any = (int)random_to(0, 5), mode = any < 5 ? any : (int)random_to(5, 65), bytes = bytes_of(t);
+    if (rising && bytes > 1) {
+        fill_rising(t, array, elements);
+        return;
+    }
     for (int64_t i = 0; i < elements; i++) {
         const uint64_t bits = random_element(t, mode);
         memcpy((char *)array + i * bytes, &bits, (size_t)bytes); /* the low bytes: little-endian, as the rest here */

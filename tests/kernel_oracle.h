@@ -226,11 +226,11 @@ static struct state merge_moments(enum cls cls, struct state a, struct state b)
     return s;
 }
 
-static union value exp_term(enum cls cls, union value x, union value m)
+static union value exp_unit(enum cls cls, union value x)
 {
     if (cls == CLS_F32)
-        return (union value){.f32 = mf_exp_term_f32(x.f32, m.f32)};
-    return (union value){.f64 = mf_exp_term_f64(x.f64, m.f64)};
+        return (union value){.f32 = mf_exp_unit_f32(x.f32)};
+    return (union value){.f64 = mf_exp_unit_f64(x.f64)};
 }
 
 static union value exp_step(enum cls cls, union value x, union value m)
@@ -254,12 +254,9 @@ static struct state merge_lse(enum cls cls, struct state a, struct state b)
 /* count elements, stride apart */
 static struct state chain_lse(enum cls cls, const union value *x, int64_t count, int64_t stride)
 {
-    struct state s = {.a = x[0], .n = count};
-    for (int64_t k = 1; k < count; k++)
-        s.a = combine(FOLD_MAX, cls, s.a, x[k * stride]);
-    s.b = exp_term(cls, x[0], s.a);
-    for (int64_t k = 1; k < count; k++)
-        s.b = combine(FOLD_SUM, cls, s.b, exp_term(cls, x[k * stride], s.a));
+    struct state s = {.n = 0};
+    for (int64_t k = 0; k < count; k++)
+        s = merge_lse(cls, s, (struct state){.a = x[k * stride], .b = exp_unit(cls, x[k * stride]), .n = 1});
     return s;
 }
 

@@ -107,8 +107,8 @@ typedef void summary_chain_fn(const struct summary *out, int append, const void 
                               const void *const *next);
 
 /* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = logsum(m, s), s in units of the
- * power of two that is m's (exp_term, exp_step: vocab/ops_float.inc).
- *   a lane's chain: m = max of its elements, s = sum left to right of exp_term(x, m)
+ * power of two that is m's (exp_unit, exp_step: vocab/ops_float.inc).
+ *   an element x: (x, exp_unit(x)); a lane's chain: its elements merged from left to right
  *   merge a, b: m = max; s = s_a * exp_step(m_a, m) + s_b * exp_step(m_b, m)
  * s says nothing where m is infinite or NaN, but is finite and not negative where m is -inf: the state may be merged
  * with another one. */
