@@ -19,6 +19,7 @@ enum {
     MOST_COLUMNS = 4096,
     GROUP = 4096,
     LEAST_COPIED = 8,
+    FEW_COLUMNS = 5,
     COPIES_BYTES = 256 << 10
 };
 
@@ -31,6 +32,7 @@ struct few_window {
 struct few_plan {
     chain_fn *chain;
     int input, elements, windows;
+    int loops;          /* of the columns */
     int in_pairs;       /* a sum of floats */
     int64_t item, size; /* bytes of an element, of a value */
     int64_t columns, positions, group, tasks;
@@ -58,30 +60,57 @@ static chain_fn *find_chain(const struct mf_plan *plan, int input)
                                   : plan->device->kernels->fold_from[reducer->fold][type].chain;
 }
 
+/* The last kept loops that are columns: two where the last one has few, as the colours of pixels, and no window asks for
+ * either. */
+static int column_loops(const struct nest *nest)
+{
+    if (nest->kept < 3 || nest->size[nest->kept - 1] >= FEW_COLUMNS)
+        return 1;
+    for (int w = 0; w < nest->window_count; w++)
+        if (nest->window[w].step[nest->kept - 1] || nest->window[w].step[nest->kept - 2])
+            return 1;
+    return 2;
+}
+
+static int64_t count_columns(const struct nest *nest, int loops)
+{
+    return nest->size[nest->kept - 1] * (loops > 1 ? nest->size[nest->kept - 2] : 1);
+}
+
 /* Whether rows are read where they are: windows say the same of a whole one. */
 static int reads_rows(const struct nest *nest, int input)
 {
     for (int w = 0; w < nest->window_count; w++)
         if (nest->window[w].step[nest->kept - 1])
             return 0;
-    return nest->in[input][nest->kept - 1] == 1;
-}
-
-/* Whether copies of rows are worth it, and known what is outside: where windows leave their tensor, which costs solver
- * inner a question at each element, and of floats whose columns are a few elements apart. */
-static int copies_rows(const struct problem *problem, int input)
-{
-    const struct nest *nest = &problem->memory;
-    const enum dtype type = problem->in_type[input];
-    const int64_t columns = nest->size[nest->kept - 1], step = nest->in[input][nest->kept - 1];
-    const int is_near = step > 1 && step <= LEAST_COPIED && mf_cls_is_float(mf_dtypes[type].cls);
-    return (nest->window_count || is_near) && columns >= LEAST_COPIED && type != DT_bool &&
-           columns * problem->reduced_total <= COPIES_BYTES / 8;
+    return nest->in[input][nest->kept - 1] == 1 && nest->size[nest->kept - 1] >= LEAST_COLUMNS;
 }
 
 static int is_extreme(const struct reducer *reducer)
 {
     return reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX;
+}
+
+/* The extremes of floats that are read where they are. */
+static int is_plain(const struct problem *problem, int input)
+{
+    const struct reducer *reducer = &problem->program.reducer[0];
+    return reads_rows(&problem->memory, input) && mf_cls_is_float(reducer->cls) && is_extreme(reducer) &&
+           !problem->program.uses_count;
+}
+
+/* Whether copies of rows are worth it, and known what is outside: where windows leave their tensor, which costs solver
+ * inner a question at each element, of floats whose columns are a few elements apart, and of pixels. */
+static int copies_rows(const struct problem *problem, int input)
+{
+    const struct nest *nest = &problem->memory;
+    const enum dtype type = problem->in_type[input];
+    const int loops = column_loops(nest);
+    const int64_t columns = count_columns(nest, loops), step = nest->in[input][nest->kept - 1];
+    const int is_near = step > 1 && step <= LEAST_COPIED && mf_cls_is_float(mf_dtypes[type].cls);
+    return (nest->window_count || is_near || (loops > 1 && step == 1)) && columns >= LEAST_COPIED &&
+           columns <= 4 * MOST_COLUMNS && type != DT_bool &&
+           columns * problem->reduced_total * mf_dtypes[type].size <= COPIES_BYTES;
 }
 
 static int applicable(const struct mf_plan *plan)
@@ -93,13 +122,12 @@ static int applicable(const struct mf_plan *plan)
         problem->reduced_total < 1 || problem->reduced_total > MOST_ELEMENTS)
         return 0;
     const int input = plain_operand(problem), is_float = mf_cls_is_float(reducer->cls);
-    if (input < 0 || nest->size[nest->kept - 1] < LEAST_COLUMNS || nest->size[nest->kept - 1] > MOST_COLUMNS ||
-        !find_chain(plan, input))
+    if (input < 0 || nest->size[nest->kept - 1] > MOST_COLUMNS || !find_chain(plan, input))
         return 0;
     for (int w = 0; w < nest->window_count; w++)
         if (nest->window[w].input != input)
             return 0;
-    if (reads_rows(nest, input) && is_float && is_extreme(reducer) && !problem->program.uses_count)
+    if (is_plain(problem, input))
         return 1;
     const int adds = reducer->fold == FOLD_SUM && (!is_float || mf_is_class_type(problem->in_type[input]));
     return (is_extreme(reducer) || adds) && copies_rows(problem, input);
@@ -140,27 +168,30 @@ static mf_status make(struct mf_plan *plan)
     data->item = mf_dtypes[problem->in_type[data->input]].size;
     data->size = (int64_t)mf_cls_size(reducer->cls);
     data->elements = (int)problem->reduced_total;
-    data->columns = nest->size[nest->kept - 1];
+    data->loops = is_plain(problem, data->input) ? 1 : column_loops(nest);
+    data->columns = count_columns(nest, data->loops);
     data->positions = problem->kept_total / data->columns;
-    data->group = GROUP / data->columns;
+    data->group = GROUP / data->columns > 1 ? GROUP / data->columns : 1;
     data->tasks = (data->positions + data->group - 1) / data->group;
     data->windows = nest->window_count;
     data->in_pairs = reducer->fold == FOLD_SUM && mf_cls_is_float(reducer->cls);
-    mf_walk_make(&data->row, 1, &data->columns, &nest->in[data->input][nest->kept - 1]);
-    mf_walk_make(&data->walk, nest->kept - 1, nest->size, nest->in[data->input]);
+    const int around = nest->kept - data->loops;
+    mf_walk_make(&data->row, data->loops, nest->size + around, nest->in[data->input] + around);
+    mf_walk_make(&data->walk, around, nest->size, nest->in[data->input]);
     element_offsets(nest, nest->in[data->input], data->elements, data->element);
     for (int w = 0; w < nest->window_count; w++) {
         data->window[w].extent = nest->window[w].extent;
         data->window[w].offset = nest->window[w].offset;
         data->window[w].step = nest->window[w].step[nest->kept - 1];
-        mf_walk_make(&data->window[w].walk, nest->kept - 1, nest->size, nest->window[w].step);
+        mf_walk_make(&data->window[w].walk, around, nest->size, nest->window[w].step);
         element_offsets(nest, nest->window[w].step, data->elements, data->window[w].element);
     }
     find_nothing(reducer, problem->in_type[data->input], data);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->group * data->columns);
-    data->copy_bytes = ((size_t)data->columns * 8 + 63) / 64 * 64;
-    const int copies = reads_rows(nest, data->input) && !data->in_pairs ? 0 : data->elements;
+    data->copy_bytes = ((size_t)(data->columns * data->item) + 63) / 64 * 64;
+    const int reads = data->loops == 1 && reads_rows(nest, data->input) && !data->in_pairs;
+    const int copies = reads ? 0 : data->elements;
     const int64_t counts = problem->program.uses_count ? data->columns : 0;
     data->worker_bytes = data->finish_bytes + (size_t)copies * data->copy_bytes +
                          ((size_t)(data->group * 8 * (1 + data->windows + counts)) + 63) / 64 * 64;
@@ -205,7 +236,7 @@ static void fill(char *to, const union value *value, int64_t n, int64_t size)
 /* The columns' elements, `outside` where they are not inside; in `copy` where they do not lie so. */
 static const char *find_row(const struct few_plan *data, const char *row, int64_t low, int64_t high, char *copy)
 {
-    if (low == 0 && high == data->columns && data->row.stride[0] == 1)
+    if (low == 0 && high == data->columns && data->row.loops == 1 && data->row.stride[0] == 1)
         return row;
     const int item = (int)data->item;
     fill(copy, &data->outside, low, item);
