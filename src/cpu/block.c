@@ -1,6 +1,8 @@
 /* The block evaluator. (Block-wise interpretation of expressions: numexpr, and Kersten and others, "Everything you
  * always wanted to know about compiled and vectorized queries", 2018.) */
 #include "block.h"
+#include "narrow.h"
+#include "turn.h"
 
 static void mark_used(struct block_plan *plan, int node)
 {
@@ -12,12 +14,44 @@ static void mark_used(struct block_plan *plan, int node)
             mark_used(plan, plan->pool->node[node].arg[k]);
 }
 
+static int is_short_integer(enum dtype type)
+{
+    return mf_dtypes[type].cls == CLS_I64 && mf_dtypes[type].size <= 4 && type != DT_bool;
+}
+
+/* Integers of up to 32 bits that are wanted as floats only are read as they are. */
+static void find_floats(struct block_plan *plan, const int *roots, int root_count)
+{
+    int others[MAX_NODES] = {0};
+    for (int r = 0; r < root_count; r++)
+        others[roots[r]] = 1;
+    for (int i = 0; i < plan->pool->count; i++) {
+        const struct node *node = &plan->pool->node[i];
+        for (int k = 0; plan->used[i] && k < 3; k++)
+            if (node->arg[k] >= 0 && (node->op != OP_CONVERT || !mf_cls_is_float(node->cls)))
+                others[node->arg[k]] = 1;
+    }
+    for (int i = 0; i < plan->pool->count; i++) {
+        const struct node *node = &plan->pool->node[i];
+        plan->floats[i] = 0;
+        if (!plan->used[i] || node->op != OP_CONVERT || !mf_cls_is_float(node->cls) || others[node->arg[0]])
+            continue;
+        const struct node *leaf = &plan->pool->node[node->arg[0]];
+        if (leaf->op != OP_OPERAND || !is_short_integer(plan->types[leaf->index]))
+            continue;
+        plan->floats[i] = plan->direct[node->arg[0]] = 1;
+    }
+}
+
 void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *roots, int root_count,
                    const enum dtype *types)
 {
     plan->pool = pool;
     plan->types = types;
-    plan->buffers = 0;
+    plan->buffers = plan->narrow = 0;
+    memset(plan->truths, 0, sizeof plan->truths);
+    memset(plan->turning, 0, sizeof plan->turning);
+    plan->turned_bytes = 0;
     memset(plan->used, 0, sizeof plan->used);
     for (int r = 0; r < root_count; r++)
         mark_used(plan, roots[r]);
@@ -27,12 +61,44 @@ void mf_block_plan(struct block_plan *plan, const struct pool *pool, const int *
         plan->direct[i] = node->op == OP_OPERAND && mf_is_class_type(types[node->index]);
         plan->buffer[i] = plan->used[i] && !leaf ? plan->buffers++ : -1;
     }
+    find_floats(plan, roots, root_count);
+}
+
+int64_t mf_block_plan_turned(struct block_plan *plan)
+{
+    enum { ROW_BYTES = 256, COPY_BYTES = 512 << 10, FEWEST = 16, LINE = 64 };
+    int64_t most = 0;
+    for (int i = 0; i < plan->pool->count; i++) {
+        const struct node *node = &plan->pool->node[i];
+        if (!plan->used[i] || node->op != OP_OPERAND)
+            continue;
+        const struct walk *w = &plan->walk[node->index];
+        struct turning *t = &plan->turning[node->index];
+        const int last = w->loops - 1, item = mf_dtypes[plan->types[node->index]].size;
+        if (!last || w->stride[last - 1] != 1 || w->stride[last] == 0 || w->size[last - 1] < FEWEST ||
+            w->size[last] < FEWEST || w->size[last] * w->size[last - 1] * item < COPY_BYTES)
+            continue;
+        const int64_t fit = COPY_BYTES / item / w->size[last], rows = fit < ROW_BYTES / item ? fit : ROW_BYTES / item;
+        if (rows * item < LINE)
+            continue;
+        t->rows = rows < w->size[last - 1] ? rows : w->size[last - 1];
+        t->pitch = ((w->size[last] * item + LINE - 1) / LINE | 1) * LINE;
+        t->at = plan->turned_bytes;
+        plan->turned_bytes += (size_t)(t->rows * t->pitch);
+        most = t->rows * w->size[last] > most ? t->rows * w->size[last] : most;
+    }
+    return most;
 }
 
 /* A buffer a node and one for raw elements. */
-size_t mf_block_memory(const struct block_plan *plan, int64_t limit)
+static size_t buffer_bytes(const struct block_plan *plan, int64_t limit)
 {
     return (size_t)(plan->buffers + 1) * mf_array_bytes(limit);
+}
+
+size_t mf_block_memory(const struct block_plan *plan, int64_t limit)
+{
+    return buffer_bytes(plan, limit) + plan->turned_bytes;
 }
 
 static char *buffer_of(const struct block *block, int node)
@@ -42,14 +108,14 @@ static char *buffer_of(const struct block *block, int node)
     return block->memory + (size_t)(block->plan->buffer[node] + 1) * block->stride;
 }
 
-static void fill_constant(char *to, enum cls cls, union value value, int64_t n)
+/* size: bytes, the low ones of an integer. A word is filled first. */
+static void fill_constant(char *to, int size, union value value, int64_t n)
 {
-    if (mf_cls_size(cls) == 4)
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 4 * i, &value.f32, 4);
-    else
-        for (int64_t i = 0; i < n; i++)
-            memcpy(to + 8 * i, &value.u64, 8);
+    char word[8];
+    for (int at = 0; at < 8; at += size)
+        memcpy(word + at, &value, (size_t)size);
+    for (int64_t i = 0; i < (n * size + 7) / 8; i++)
+        memcpy(to + 8 * i, word, 8);
 }
 
 void mf_block_start(struct block *block, const struct block_plan *plan, const struct kernels *kernels, char *memory,
@@ -62,12 +128,14 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
     block->copy_operands = block->fetch_ahead = 0;
     block->skip = -1;
     memset(block->cached, 0, sizeof block->cached);
+    memset(block->turned, 0xff, sizeof block->turned);
     memset(block->redirect, 0, sizeof block->redirect[0] * (size_t)plan->pool->count);
     for (int i = 0; i < plan->pool->count; i++) {
         const struct node *node = &plan->pool->node[i];
         if (!plan->used[i] || node->op != OP_CONST)
             continue;
-        fill_constant(buffer_of(block, i), node->cls, node->value, limit);
+        fill_constant(buffer_of(block, i), plan->narrow ? plan->narrow : (int)mf_cls_size(node->cls), node->value,
+                      limit);
         block->reg[i] = buffer_of(block, i);
     }
 }
@@ -116,6 +184,64 @@ static int fetches_ahead(const struct block *block, int node)
     return node != arg[0] && node != arg[1];
 }
 
+/* mf_walk_gather; what alternates with few neighbours, whose next ones lie beside it, by a kernel. */
+static void gather(const struct block *block, const struct walk *w, int item, const char *base, int64_t f, int64_t n,
+                   char *to)
+{
+    const int last = w->loops - 1;
+    const int64_t parts = w->size[last];
+    if (last && parts <= WEAVE_PARTS && w->stride[last - 1] == 1 && f % parts == 0 &&
+        f / parts % w->size[last - 1] + n / parts <= w->size[last - 1]) {
+        const char *const from = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
+        const int64_t done =
+            mf_weave_together(block->kernels, to, from, w->stride[last] * item, n / parts, (int)parts, item) * parts;
+        f += done;
+        n -= done;
+        to += done * item;
+    }
+    if (n)
+        mf_walk_gather(w, item, base, f, n, to);
+}
+
+/* Row `row` of the last loop of an operand that is turned, from its copy, which is made where it is another one's. */
+static const char *turned_row(struct block *block, int input, const char *base, int64_t row)
+{
+    const struct turning *t = &block->plan->turning[input];
+    const struct walk *w = &block->plan->walk[input];
+    const int last = w->loops - 1, item = mf_dtypes[block->plan->types[input]].size;
+    const int64_t in_loop = row % w->size[last - 1], place = in_loop % t->rows, first = row - place;
+    char *copy = block->memory + (size_t)(block->plan->buffers + 1) * block->stride + t->at;
+    if (block->turned[input] != first) {
+        const int64_t left = w->size[last - 1] - (in_loop - place);
+        const int64_t offset = mf_walk_offset(w, first * w->size[last]) * item;
+        const struct patch patch = {(const char *)((uintptr_t)base + (uintptr_t)offset), w->stride[last] * item,
+                                    left < t->rows ? left : t->rows, w->size[last]};
+        mf_turn(block->kernels, copy, t->pitch, patch, item);
+        block->turned[input] = first;
+    }
+    return copy + place * t->pitch;
+}
+
+static const void *load_turned(struct block *block, int i, const char *base, int64_t f, int64_t n)
+{
+    const struct block_plan *plan = block->plan;
+    const int input = plan->pool->node[i].index, item = mf_dtypes[plan->types[input]].size;
+    const struct walk *w = &plan->walk[input];
+    const int64_t columns = w->size[w->loops - 1];
+    char *buffer = buffer_of(block, i), *raw = plan->direct[i] ? buffer : block->memory;
+    for (int64_t done = 0, here; done < n; done += here) {
+        const int64_t at = (f + done) % columns;
+        const char *from = turned_row(block, input, base, (f + done) / columns) + at * item;
+        here = n - done < columns - at ? n - done : columns - at;
+        if (here == n && plan->direct[i])
+            return from;
+        memcpy(raw + done * item, from, (size_t)(here * item));
+    }
+    if (!plan->direct[i])
+        block->kernels->load[plan->types[input]](buffer, raw, n);
+    return buffer;
+}
+
 static const void *load_operand(struct block *block, int i, const char *base, int64_t f, int64_t n)
 {
     const struct block_plan *plan = block->plan;
@@ -125,6 +251,8 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     int item = mf_dtypes[type].size, contiguous = w->stride[w->loops - 1] == 1 && mf_walk_in_run(w, f, n);
     char *buffer = buffer_of(block, i);
     const void *raw = block->memory;
+    if (plan->turning[input].rows)
+        return load_turned(block, i, base, f, n);
     if (plan->windows) {
         mf_window_gather(plan->windows, input, item, base, f, n, plan->direct[i] ? buffer : block->memory);
         if (!plan->direct[i])
@@ -140,7 +268,7 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     if (!block->redirect[i] && holds_already(block, input, base, f, n))
         return buffer;
     if (!contiguous)
-        mf_walk_gather(w, item, base, f, n, plan->direct[i] ? buffer : block->memory);
+        gather(block, w, item, base, f, n, plan->direct[i] ? buffer : block->memory);
     else if (plan->direct[i])
         memcpy(buffer, raw, (size_t)n * (size_t)item);
     if (!plan->direct[i])
@@ -157,6 +285,8 @@ static const void *evaluate_node(struct block *block, int i, const char *const *
         if (node->arg[a] >= 0)
             arg[a] = block->reg[node->arg[a]];
     enum cls from = node->arg[0] >= 0 ? block->plan->pool->node[node->arg[0]].cls : node->cls;
+    if (block->plan->narrow && node->op != OP_OPERAND && node->op != OP_CONST)
+        return mf_narrow_node(block, i, buffer_of(block, i), n);
     switch (node->op) {
     case OP_OPERAND:
         return load_operand(block, i, base[node->index], f, n);
@@ -169,7 +299,13 @@ static const void *evaluate_node(struct block *block, int i, const char *const *
     case OP_CONVERT:
         if (from == node->cls)
             return arg[0];
-        k->convert[from][node->cls](buffer_of(block, i), arg[0], n);
+        if (block->plan->floats[i]) {
+            const enum dtype type = block->plan->types[block->plan->pool->node[node->arg[0]].index];
+            k->floats[type][node->cls](buffer_of(block, i), arg[0], n);
+            break;
+        }
+        (block->plan->truths[i] ? k->store[DT_bool][from] : k->convert[from][node->cls])(buffer_of(block, i), arg[0],
+                                                                                         n);
         break;
     case OP_CAST:
         k->store[node->dtype][from](block->memory, arg[0], n);
@@ -224,9 +360,16 @@ void mf_block_plan_outputs(struct block_outputs *outputs, struct block_plan *blo
     const struct node *root = &program->finish.node[program->output[0]];
     int pair = mf_pair_of(root->op);
     enum dtype type = problem->out_type[0];
-    outputs->copy = problem->output_count == 1 && is_operand(problem, program->output[0], type) && type != DT_bool &&
-                    !mf_cls_is_float(mf_dtypes[type].cls);
-    if (outputs->copy)
+    if (mf_narrow_plan(block, problem, kernels)) {
+        outputs->copy = 1;
+        outputs->last = problem->output_count == 1 ? mf_narrow_last(block, program->output[0], kernels) : NULL;
+        outputs->raw = outputs->last != NULL;
+        return;
+    }
+    const int is_same = problem->output_count == 1 && is_operand(problem, program->output[0], type);
+    outputs->copy = is_same && type != DT_bool && !mf_cls_is_float(mf_dtypes[type].cls);
+    outputs->copies = is_same ? kernels->copies[type] : NULL;
+    if (outputs->copy || outputs->copies)
         block->direct[program->output[0]] = 1;
     if (problem->output_count > 1 || pair < 0 || mf_dtypes[type].cls != root->cls)
         return;
@@ -249,13 +392,17 @@ static void store(const struct block *block, const struct block_outputs *outputs
     const enum cls cls = block->plan->pool->node[outputs->node[k]].cls;
     int item = mf_dtypes[type].size;
     if (walk->stride[walk->loops - 1] != 1 || !mf_walk_in_run(walk, f, n)) {
-        if (!outputs->copy)
+        if (outputs->copies)
+            outputs->copies(spare, values, n, 0);
+        else if (!outputs->copy)
             kernels->store[type][cls](spare, values, n);
         mf_walk_scatter(walk, item, base, f, n, outputs->copy ? values : spare);
         return;
     }
     char *to = base + mf_walk_offset(walk, f) * item;
-    if (outputs->copy && !outputs->stream) {
+    if (outputs->copies) {
+        outputs->copies(to, values, n, outputs->stream);
+    } else if (outputs->copy && !outputs->stream) {
         memmove(to, values, (size_t)(n * item));
     } else if (outputs->copy) {
         kernels->stream(to, values, n * item);

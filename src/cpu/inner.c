@@ -10,6 +10,7 @@
  * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile, of up
  * to MOST_TILES rows that are read together. */
 #include "inner.h"
+#include "narrow.h"
 
 #include <stdio.h>
 
@@ -97,6 +98,14 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     pass->evaluates = pass->root_count > 0;
     pass->block.windows = nest->window_count ? nest : NULL;
     mf_block_plan(&pass->block, &problem->program.map, pass->root, pass->root_count, problem->in_type);
+    const int size = nest->window_count ? 0
+                                        : mf_narrow_rows(&pass->block, plan, pass->reducer, pass->reducer_count,
+                                                         data->straight, data->row_type);
+    for (int k = 0; k < pass->root_count; k++)
+        pass->row_size[k] = size ? size : (int)mf_cls_size(problem->program.map.node[pass->root[k]].cls);
+    pass->limit = pass->block.narrow ? TILE : BLOCK;
+    const int64_t turned = nest->window_count ? 0 : mf_block_plan_turned(&pass->block);
+    data->split_tiles = turned / TILE > data->split_tiles ? turned / TILE : data->split_tiles;
 }
 
 /* Whether all reducers are the moments of one operand, or of bytes the sum of its squares, and its sum, least or
@@ -161,9 +170,9 @@ static int wants_values(const struct mf_plan *plan)
 }
 
 /* Positions that are evaluated at once. */
-static int64_t block_limit(const struct inner_plan *data)
+static int64_t block_limit(const struct inner_plan *data, const struct pass *pass)
 {
-    return data->elements < BLOCK / data->unit_rows ? data->elements * data->unit_rows : BLOCK;
+    return data->elements < pass->limit / data->unit_rows ? data->elements * data->unit_rows : pass->limit;
 }
 
 /* Runs of a few tiles, far from an output's next run but close to its neighbour's: pages and the processor's
@@ -204,7 +213,7 @@ static void plan_sizes(struct mf_plan *plan)
     by_size = by_size < 1 ? 1 : by_size;
     data->group = data->beside ? data->beside : by_size > BLOCK ? BLOCK : by_size;
     data->batch = (by_size + data->group - 1) / data->group;
-    data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * SPLIT_TILES &&
+    data->split = plan->threads > 1 && !data->windows && data->tiles >= 2 * data->split_tiles &&
                   problem->kept_total < 4 * plan->threads;
     int64_t rows = data->unit_rows * (data->tiles > 1 ? TILE : data->elements);
     data->row_bytes = ((size_t)rows * 8 + 63) / 64 * 64;
@@ -221,7 +230,7 @@ static void plan_sizes(struct mf_plan *plan)
     data->worker_bytes = data->finish_bytes + data->user_bytes + (data->windows ? 2 * data->row_bytes : 0) +
                          (data->split ? 0 : data->states_bytes);
     for (int p = 0; p < data->pass_count; p++)
-        data->worker_bytes += mf_block_memory(&data->pass[p].block, block_limit(data)) +
+        data->worker_bytes += mf_block_memory(&data->pass[p].block, block_limit(data, &data->pass[p])) +
                               (size_t)data->pass[p].root_count * data->row_bytes;
 }
 
@@ -234,6 +243,8 @@ static mf_status make(struct mf_plan *plan)
     data->elements = problem->reduced_total;
     data->tiles = (data->elements + TILE - 1) / TILE;
     data->windows = problem->memory.window_count > 0;
+    data->split_tiles = SPLIT_TILES;
+    memset(data->row_type, 0xff, sizeof data->row_type);
     data->fetches = mf_reads_memory(problem);
     int same = same_order(problem);
     for (int r = 0; r < problem->program.reducer_count; r++) {
@@ -303,9 +314,9 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
     for (int p = 0; p < data->pass_count; p++) {
         if (!data->pass[p].evaluates)
             continue;
-        mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, block_limit(data));
+        mf_block_start(&w->block[p], &data->pass[p].block, w->kernels, memory, block_limit(data, &data->pass[p]));
         w->block[p].fetch_ahead = data->fetches;
-        memory += mf_block_memory(&data->pass[p].block, block_limit(data));
+        memory += mf_block_memory(&data->pass[p].block, block_limit(data, &data->pass[p]));
         for (int r = 0; r < data->pass[p].root_count; r++, memory += data->row_bytes)
             w->rows[data->pass[p].root[r]] = memory;
     }
@@ -386,7 +397,7 @@ static void group_task(void *context, int64_t t, int number)
         group_of_rows(&w, o, last - o < data->group ? last - o : data->group);
 }
 
-/* Tiles t * SPLIT_TILES ... of all rows together. */
+/* Tiles t * split_tiles ... of all rows together. */
 static void split_task(void *context, int64_t t, int number)
 {
     const struct job *job = context;
@@ -394,9 +405,9 @@ static void split_task(void *context, int64_t t, int number)
     struct worker w;
     start_worker(&w, job, number, 1);
     lay_out_states(job->plan, job->shared_states, job->plan->problem.kept_total, &w.states);
-    int64_t last = (t + 1) * SPLIT_TILES, all = job->plan->problem.kept_total * data->tiles;
+    int64_t last = (t + 1) * data->split_tiles, all = job->plan->problem.kept_total * data->tiles;
     last = last < all ? last : all;
-    for (int64_t i = t * SPLIT_TILES; i < last;) {
+    for (int64_t i = t * data->split_tiles; i < last;) {
         int64_t o = i / data->tiles, tile = i % data->tiles, left = data->tiles - tile;
         int64_t here = last - i < left ? last - i : left;
         tiles_of_row(&w, o, tile, tile + here, i, 0);
@@ -408,7 +419,8 @@ static void run_split(struct job *job, int threads)
 {
     const struct inner_plan *data = job->plan->data;
     int64_t kept = job->plan->problem.kept_total, all = kept * data->tiles;
-    mf_parallel(job->plan->device->threads, threads, (all + SPLIT_TILES - 1) / SPLIT_TILES, split_task, job);
+    const int64_t tasks = (all + data->split_tiles - 1) / data->split_tiles;
+    mf_parallel(job->plan->device->threads, threads, tasks, split_task, job);
     struct worker w;
     start_worker(&w, job, 0, kept);
     lay_out_states(job->plan, job->shared_states, kept, &w.states);

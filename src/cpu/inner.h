@@ -12,6 +12,8 @@ struct pass {
     int evaluates; /* some reducer's argument is not read straight from memory */
     struct block_plan block;
     int root_count, root[MAX_REDUCERS * MAX_REDUCER_ARGS]; /* map nodes that are evaluated into rows */
+    int row_size[MAX_REDUCERS * MAX_REDUCER_ARGS];         /* bytes of their elements there */
+    int64_t limit;                                         /* positions that are evaluated at once */
 };
 
 struct inner_plan {
@@ -20,12 +22,14 @@ struct inner_plan {
     struct pass pass[2];
     int straight[MAX_REDUCERS]; /* the argument is an operand that the fold kernels read from memory */
     int squares[MAX_REDUCERS];  /* and its squares are added */
+    int row_type[MAX_REDUCERS]; /* the evaluated argument's type where it is not the class but shorter; else -1 */
     int64_t elements;           /* of one row: the reduced elements */
     int64_t tiles;              /* of one row */
     int64_t unit_rows;          /* rows that are evaluated at once (1 when a row has several tiles) */
     int64_t group;              /* outputs that are finished together, at most BLOCK */
     int64_t batch;              /* groups of one task */
-    int split;                  /* few long rows: their tiles are the tasks */
+    int split;                  /* few long rows: their tiles are the tasks, */
+    int64_t split_tiles;        /* so many at a time */
     int64_t beside, run_tiles;  /* outputs whose runs, of so many tiles, lie together and are read together; or 0 */
     int summary;                /* moments (of bytes: sum of squares) and sum, min or max of one operand, read once */
     enum answers answers;       /* rows of one fold that touch, whose kernel stores the outputs, which touch as well */

@@ -15,19 +15,15 @@ static void evaluate(struct worker *w, int p, int64_t f, int64_t n)
 {
     const struct pass *pass = &w->inner->pass[p];
     struct block *block = &w->block[p];
-    for (int64_t done = 0; done < n; done += BLOCK) {
-        int64_t here = n - done < BLOCK ? n - done : BLOCK;
-        for (int r = 0; r < pass->root_count; r++) {
-            int node = pass->root[r];
-            size_t size = mf_cls_size(pass->block.pool->node[node].cls);
-            block->redirect[node] = w->rows[node] + (size_t)done * size;
-        }
+    for (int64_t done = 0; done < n; done += pass->limit) {
+        int64_t here = n - done < pass->limit ? n - done : pass->limit;
+        for (int r = 0; r < pass->root_count; r++)
+            block->redirect[pass->root[r]] = w->rows[pass->root[r]] + done * pass->row_size[r];
         mf_block_evaluate(block, w->pointers->in, f + done, here);
         for (int r = 0; r < pass->root_count; r++) {
             int node = pass->root[r];
             if (block->reg[node] != block->redirect[node])
-                memcpy(block->redirect[node], block->reg[node],
-                       (size_t)here * mf_cls_size(pass->block.pool->node[node].cls));
+                memcpy(block->redirect[node], block->reg[node], (size_t)(here * pass->row_size[r]));
         }
     }
 }
@@ -226,7 +222,7 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
         }
         if (!w->inner->straight[r]) {
             struct source source = {evaluated(w, r, rows * n), n, 0};
-            fold_rows(w, r, &source, -1, rows, n, i);
+            fold_rows(w, r, &source, w->inner->row_type[r], rows, n, i);
             continue;
         }
         int operand, from = memory_type(w, r, &operand);
@@ -329,6 +325,7 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
         int operand, from = -1;
         if (!w->inner->straight[r]) {
             source.x = evaluated(w, r, n);
+            from = w->inner->row_type[r];
         } else {
             from = memory_type(w, r, &operand);
             straight_rows(&pass->block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,

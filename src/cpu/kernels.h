@@ -147,12 +147,31 @@ typedef void pair_fn(void *out, const void *x, const void *y, const struct pair_
  * What lies behind the last one, STRETCH_ROOM bytes, may be overwritten. */
 enum { STRETCH_ROOM = 64 };
 typedef void stretch_fn(void *to, const void *from, int64_t count, int64_t step, int64_t size, int64_t length);
+/* Pieces of 16 bytes: `units` times, piece k at to + k * to_apart is of byte j of piece i at from + i * from_apart what
+ * mask[k][i] says, which is 128 where it is of another piece; k, i < parts. Steps: bytes to the next unit. */
+enum { WEAVE_PARTS = 4, WEAVE_PIECE = 16 };
+struct weave {
+    const char *from;
+    char *to;
+    int64_t from_apart, from_step, to_apart, to_step, units;
+    int parts; /* 2 ... WEAVE_PARTS */
+    uint8_t mask[WEAVE_PARTS][WEAVE_PARTS][WEAVE_PIECE];
+};
+typedef void weave_fn(const struct weave *w);
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COUNT };
 
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
 typedef void map_fn(void *out, const void *x, const void *y, const void *z, int64_t n);
 /* to[i] = from[i] + 0, of floats, in a 16-bit type; past_cache: stored past the cache. */
 typedef void sums_fn(void *to, const void *from, int64_t n, int past_cache);
+/* As map_fn, of integers of 8, 16 or 32 bits as they are in memory. a: of shifts the count, below the bits; of lt and
+ * eq 1 for the opposite. sign: of shr and lt the highest bit where they are signed, else 0. where: x is not 0. */
+typedef void narrow_map_fn(void *out, const void *x, const void *y, const void *z, int64_t n, uint32_t a,
+                           uint32_t sign);
+enum narrow_map { NARROW_SHL, NARROW_SHR, NARROW_LT, NARROW_EQ, NARROW_WHERE, NARROW_COUNT };
+/* And, or and exclusive or of bytes. */
+typedef void bits_fn(void *out, const void *x, const void *y, int64_t bytes);
+enum bits { BITS_AND, BITS_OR, BITS_XOR, BITS_COUNT };
 /* Contiguous conversions; to and from never overlap. */
 typedef void convert_fn(void *to, const void *from, int64_t n);
 
@@ -166,7 +185,8 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, narrow, byte_sums, pair, stretch and sums (all null); callers then do the same in more steps. */
+ * squares, *_from, narrow, byte_sums, pair, stretch, weave, narrow_map, bits, sums and copies (all null); callers then
+ * do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -193,11 +213,16 @@ struct kernels {
                                           * floats, and PAIR_DIV of integers */
     int pair_bytes[DT_COUNT];                  /* most bytes of what repeats itself in pair's rows */
     stretch_fn *stretch;
-    map_fn *map[MAP_COUNT][4];      /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
-    convert_fn *load[DT_COUNT];     /* memory type to its class */
-    convert_fn *store[DT_COUNT][4]; /* class to memory type */
-    convert_fn *convert[4][4];      /* from class, to class */
-    sums_fn *sums[DT_COUNT];        /* f16 and bf16; others: null */
+    weave_fn *weave; /* where the processor looks bytes up; else null */
+    narrow_map_fn *narrow_map[NARROW_COUNT][3];
+    bits_fn *bits[BITS_COUNT];
+    map_fn *map[MAP_COUNT][4];       /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */
+    convert_fn *load[DT_COUNT];      /* memory type to its class */
+    convert_fn *store[DT_COUNT][4];  /* class to memory type */
+    convert_fn *convert[4][4];       /* from class, to class */
+    convert_fn *floats[DT_COUNT][2]; /* i8 ... u32 to CLS_F32, CLS_F64; others: null */
+    sums_fn *sums[DT_COUNT];         /* f16 and bf16; others: null */
+    sums_fn *copies[DT_COUNT];       /* the same, to[i] = from[i] of this type, with one canonical NaN */
     const struct contraction_kernels *contractions;
     void (*stream)(void *to, const void *from, int64_t bytes); /* a copy past the cache */
     convert_fn *stream_f32, *stream_f64; /* store[f32][CLS_F32], store[f64][CLS_F64] past the cache */

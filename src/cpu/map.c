@@ -57,10 +57,10 @@ static void cut_loops(struct mf_plan *plan, int64_t most)
 }
 
 /* Of a tile: so few that what an operand repeats stays in the nearest cache, which all other elements pass through. */
-static int64_t most_positions(const struct problem *problem, int buffers)
+static int64_t most_positions(const struct problem *problem, const struct block_plan *block)
 {
     const int64_t fit = REPEATED_BYTES / mf_dtypes[problem->out_type[0]].size;
-    return buffers > FEW_BUFFERS ? BLOCK : fit < 4 * BLOCK ? fit : 4 * BLOCK;
+    return block->buffers > FEW_BUFFERS * (block->narrow ? 2 : 1) ? BLOCK : fit < 4 * BLOCK ? fit : 4 * BLOCK;
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -74,8 +74,8 @@ static mf_status make(struct mf_plan *plan)
                   problem->in_type);
     for (int k = 0; k < problem->output_count; k++)
         bytes += mf_dtypes[problem->out_type[k]].size;
-    cut_loops(plan, most_positions(problem, data->block.buffers));
     mf_block_plan_outputs(&data->out, &data->block, problem, plan->device->kernels);
+    cut_loops(plan, most_positions(problem, &data->block));
     data->grain = 1 + TASK_BYTES / (data->chunk * data->inner * bytes);
     return MF_OK;
 }

@@ -5,6 +5,7 @@
  * or not at all; few columns (down to 1) are fine when consecutive rows, or runs of a power of two up to 128
  * elements, lie together (strips). Cost: every element once, read in pieces of a block's width; temporaries: one
  * block of states for each tile. */
+#include "narrow.h"
 #include "outer.h"
 
 #include <stdio.h>
@@ -79,6 +80,20 @@ static void plan_kept(const struct nest *nest, int64_t beside, const int64_t *st
     mf_walk_make(walk, nest->kept - 1, size, stride);
 }
 
+/* What the rows that are evaluated hold. */
+static void plan_rows(struct mf_plan *plan)
+{
+    struct outer_plan *data = plan->data;
+    const struct program *program = &plan->problem.program;
+    int all[MAX_REDUCERS], type[MAX_REDUCERS];
+    for (int r = 0; r < program->reducer_count; r++)
+        all[r] = r;
+    const int size = mf_narrow_rows(&data->block, plan, all, program->reducer_count, data->straight, type);
+    data->row_size = size ? size : 8;
+    for (int r = 0; r < program->reducer_count; r++)
+        data->from[r] = data->straight[r] ? data->from[r] : type[r];
+}
+
 static void plan_arguments(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
@@ -102,6 +117,7 @@ static void plan_arguments(struct mf_plan *plan)
             data->root[data->root_count++] = reducer->arg[0];
     }
     mf_block_plan(&data->block, &problem->program.map, data->root, data->root_count, problem->in_type);
+    plan_rows(plan);
     for (int i = 0; i < problem->input_count; i++) {
         mf_walk_make(&data->block.walk[i], 1, &nest->size[nest->kept - 1], &nest->in[i][nest->kept - 1]);
         mf_walk_make(&data->row[i], nest->reduced, nest->size + nest->kept, nest->in[i] + nest->kept);
@@ -128,7 +144,7 @@ static int adds_bytes(const struct mf_plan *plan)
     const struct outer_plan *data = plan->data;
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     return plan->problem.program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM &&
-           !mf_reducer_is_squares(&plan->problem, reducer) && data->from[0] >= 0 &&
+           !mf_reducer_is_squares(&plan->problem, reducer) && data->straight[0] && data->from[0] >= 0 &&
            plan->device->kernels->byte_sums[data->from[0]] && data->elements >= 2 * FEW_ROWS;
 }
 
@@ -167,6 +183,8 @@ static void plan_width(struct mf_plan *plan)
         int64_t state = (int64_t)state_size(reducer), size = (int64_t)mf_cls_size(reducer->cls);
         if (data->straight[r])
             size = mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size;
+        else if (data->from[r] >= 0)
+            size = data->row_size;
         if (data->from[r] >= 0 && !mf_cls_is_float(reducer->cls))
             state = 2 * size; /* integer kernels keep their states short while they go down the rows */
         value += state;
@@ -177,8 +195,9 @@ static void plan_width(struct mf_plan *plan)
     int64_t most = WIDTH_BYTES / item < states ? WIDTH_BYTES / item : states;
     if (data->strip > 1)
         most = data->beside > 1 ? data->columns : mf_outer_strip_elements(plan) / data->strip;
-    if (data->root_count && most > BLOCK)
-        most = BLOCK;
+    const int64_t at_once = data->block.narrow ? TILE : BLOCK;
+    if (data->root_count && most > at_once)
+        most = at_once;
     if (data->runs && data->from[0] >= 0 && !stores_answers(plan) && most > RUNS_WIDTH)
         most = RUNS_WIDTH; /* the nearest cache has room for all that is between memory and memory */
     int64_t others = problem->kept_total / data->columns, share = data->columns * others / plan->threads;
@@ -213,7 +232,7 @@ static void plan_memory(struct mf_plan *plan)
     const size_t columns = (size_t)(data->width * data->strip + (data->runs ? LANES : 0));
     const int lanes = data->any_order ? 0 : levels_of(data->elements), tiles = levels_of(data->tiles);
     data->levels = 2 + (lanes > tiles ? lanes : tiles);
-    data->rows_bytes = round64((size_t)data->width * 8);
+    data->rows_bytes = round64((size_t)(data->width * data->row_size));
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->width < BLOCK ? data->width : BLOCK);
     size_t buffers = 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
@@ -279,7 +298,7 @@ static void plan_lanes(struct mf_plan *plan)
     data->fetches = mf_reads_memory(&plan->problem);
     data->evaluated = MAX_ROWS;
     if (data->root_count && data->pairs && !data->gathers) {
-        const int64_t rows = NEAREST_BYTES / (data->width * 8);
+        const int64_t rows = NEAREST_BYTES / (data->width * data->row_size);
         data->evaluated = rows < LEAST_EVALUATED ? LEAST_EVALUATED : rows < MAX_CHAIN ? rows : MAX_CHAIN;
     }
 }

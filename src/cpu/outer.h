@@ -23,6 +23,7 @@ struct outer_plan {
     int fetches;       /* what they are evaluated from is large */
     int64_t evaluated; /* so many rows of them fit the nearest cache, and folds go on from those before */
     int straight[MAX_REDUCERS];
+    int row_size;                       /* bytes of an element of the rows that are evaluated */
     int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
     int arg_count, arg[MAX_REDUCERS];   /* argmin, argmax: row by row */

@@ -42,7 +42,8 @@ void mf_outer_evaluate(struct columns *c, int64_t e, int64_t count, int64_t gap,
             int node = outer->root[q];
             if (c->block.reg[node] != c->block.redirect[node])
                 memcpy(c->block.redirect[node], c->block.reg[node],
-                       (size_t)c->width * mf_cls_size(outer->block.pool->node[node].cls));
+                       (size_t)c->width * (outer->row_size < 8 ? (size_t)outer->row_size
+                                                               : mf_cls_size(outer->block.pool->node[node].cls)));
         }
     }
 }

@@ -45,7 +45,7 @@ static size_t row_item(const struct columns *c, int r)
 {
     const struct problem *problem = &c->plan->problem;
     if (!c->outer->straight[r])
-        return mf_outer_value_size(c, r);
+        return c->outer->from[r] >= 0 ? (size_t)c->outer->row_size : mf_outer_value_size(c, r);
     return (size_t)mf_dtypes[problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])]].size;
 }
 

@@ -3,9 +3,11 @@
  *
  * Outputs are cut into patches of rows along that loop and columns along the last one. A turned operand's patch is
  * turned into a copy in the second cache, 16 bytes of as many columns at a time; its rows are then read as if the
- * operand had been the other way round. So what comes from memory is whole lines, and each of them once. */
+ * operand had been the other way round. So what comes from memory is whole lines, and each of them once. The few rows
+ * of pixels, whose columns follow each other, are taken apart by a kernel. */
 #include "block.h"
 #include "tiling.h"
+#include "turn.h"
 
 #include <stdio.h>
 
@@ -14,11 +16,10 @@ enum {
     MOST_COLUMNS = 1024,
     COLUMN_BYTES = 256, /* of an operand's patch: a few lines */
     MOST_TURNED = 4,
-    UNIT = 16, /* bytes */
     LINE = 64,
-    AHEAD = 16, /* columns */
     LEAST_ROWS = 4,
     LEAST_COLUMNS = 16,
+    TOGETHER = 2048, /* positions of short rows */
     TASK_BYTES = 256 << 10
 };
 
@@ -29,75 +30,10 @@ struct turned_plan {
     int loop, last;       /* the turned loop and the outputs' */
     int turned[MF_MAX_INPUTS];
     int64_t rows, columns; /* of a patch */
+    int64_t together;      /* rows that are computed together, since the outputs' touch */
     int64_t grain;         /* patches of one task */
     size_t copies;         /* bytes of all turned operands' */
 };
-
-/* ---- turning ---- */
-
-/* An operand's patch: rows side by side in memory, columns `stride` bytes apart. */
-struct patch {
-    const char *from;
-    int64_t stride, rows, columns;
-};
-
-static inline void turn_rest(char *to, int64_t pitch, const struct patch *p, int64_t row, int64_t column, int64_t count,
-                             const int item)
-{
-    for (int64_t r = row; r < p->rows; r++)
-        for (int64_t c = column; c < column + count; c++)
-            memcpy(to + r * pitch + c * item, p->from + c * p->stride + r * item, (size_t)item);
-}
-
-/* turn_unit_BITS: N vectors of N elements, whose rows become columns, by zipping each one of the first half with the
- * one that is as far into the second, as often as N halves.
- * turn_BITS: row r, column c of the patch to to + r * pitch + c * item. */
-#define DEFINE_TURN(BITS, N, LOW, HIGH)                                                                             \
-    typedef uint##BITS##_t unit_##BITS __attribute__((vector_size(UNIT)));                                          \
-    static inline __attribute__((always_inline)) void turn_unit_##BITS(unit_##BITS *x)                              \
-    {                                                                                                               \
-        UNROLLED for (int halves = 1; halves < N; halves *= 2)                                                      \
-        {                                                                                                           \
-            unit_##BITS y[N];                                                                                       \
-            UNROLLED for (int i = 0; i < N / 2; i++)                                                                \
-            {                                                                                                       \
-                y[2 * i] = __builtin_shufflevector(x[i], x[i + N / 2], LOW);                                        \
-                y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + N / 2], HIGH);                                   \
-            }                                                                                                       \
-            memcpy(x, y, sizeof y);                                                                                 \
-        }                                                                                                           \
-    }                                                                                                               \
-                                                                                                                    \
-    static void turn_##BITS(char *to, int64_t pitch, const struct patch *p)                                         \
-    {                                                                                                               \
-        enum { item = BITS / 8 };                                                                                   \
-        const int64_t rows = p->rows / N * N, columns = p->columns / N * N;                                         \
-        for (int64_t c = 0; c < columns; c += N) {                                                                  \
-            for (int64_t ahead = c + AHEAD; ahead < c + AHEAD + N && ahead < p->columns; ahead++)                   \
-                for (int64_t b = 0; b < rows * item; b += LINE)                                                     \
-                    __builtin_prefetch(p->from + ahead * p->stride + b, 0, 2);                                      \
-            for (int64_t r = 0; r < rows; r += N) {                                                                 \
-                unit_##BITS x[N];                                                                                   \
-                UNROLLED for (int j = 0; j < N; j++) memcpy(&x[j], p->from + (c + j) * p->stride + r * item, UNIT); \
-                turn_unit_##BITS(x);                                                                                \
-                UNROLLED for (int j = 0; j < N; j++) memcpy(to + (r + j) * pitch + c * item, &x[j], UNIT);          \
-            }                                                                                                       \
-        }                                                                                                           \
-        turn_rest(to, pitch, p, rows, 0, columns, item);                                                            \
-        turn_rest(to, pitch, p, 0, columns, p->columns - columns, item);                                            \
-    }
-#define LIST(...) __VA_ARGS__
-#define UNROLLED _Pragma("GCC unroll 16")
-DEFINE_TURN(64, 2, LIST(0, 2), LIST(1, 3))
-DEFINE_TURN(32, 4, LIST(0, 4, 1, 5), LIST(2, 6, 3, 7))
-DEFINE_TURN(16, 8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 15))
-DEFINE_TURN(8, 16, LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
-            LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
-
-static void turn(char *to, int64_t pitch, const struct patch *p, int item)
-{
-    (item == 1 ? turn_8 : item == 2 ? turn_16 : item == 4 ? turn_32 : turn_64)(to, pitch, p);
-}
 
 /* ---- the plan ---- */
 
@@ -120,19 +56,56 @@ static int find_loop(const struct problem *problem, int *count)
     return -1;
 }
 
+/* Whether a kernel takes apart what is turned: the loop is the few elements of pixels that follow each other. */
+static int are_pixels(const struct mf_plan *plan, int loop)
+{
+    const struct nest *nest = &plan->problem.memory;
+    if (!plan->device->kernels->weave)
+        return 0;
+    for (int i = 0; i < plan->problem.input_count; i++) {
+        const int64_t along = nest->in[i][nest->kept - 1];
+        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along > WEAVE_PARTS))
+            return 0;
+    }
+    return 1;
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     int count, loop;
     return !problem->program.reducer_count && !nest->window_count && (loop = find_loop(problem, &count)) >= 0 &&
-           count <= MOST_TURNED && nest->size[loop] >= LEAST_ROWS && nest->size[nest->kept - 1] >= LEAST_COLUMNS;
+           count <= MOST_TURNED && (nest->size[loop] >= LEAST_ROWS || are_pixels(plan, loop)) &&
+           nest->size[nest->kept - 1] >= LEAST_COLUMNS;
 }
 
-/* The rows of a copy lie so far apart that they do not meet in a set of the nearest cache. */
+/* The rows of a copy touch, or lie so far apart that they do not meet in a set of the nearest cache. */
 static int64_t pitch_of(const struct turned_plan *data, int item)
 {
-    return ((data->columns * item + LINE - 1) / LINE | 1) * LINE;
+    return data->together > 1 ? data->columns * item : ((data->columns * item + LINE - 1) / LINE | 1) * LINE;
+}
+
+/* Of pixels all elements are taken apart, wanted or not. */
+static int64_t rows_of_copy(const struct turned_plan *data)
+{
+    return data->rows > WEAVE_PARTS ? data->rows : WEAVE_PARTS;
+}
+
+static int64_t rows_together(const struct problem *problem, const struct turned_plan *data)
+{
+    const int64_t columns = problem->memory.size[data->last];
+    for (int k = 0; k < problem->output_count; k++)
+        if (problem->memory.out[k][data->last] != 1 || problem->memory.out[k][data->loop] != columns)
+            return 1;
+    return columns < TOGETHER ? TOGETHER / columns : 1;
+}
+
+/* One tensor's loops over rows that are computed together. */
+static void make_walk(const struct turned_plan *data, struct walk *walk, int64_t of_rows, int64_t of_columns)
+{
+    const int64_t size[2] = {data->together, data->columns}, stride[2] = {of_rows, of_columns};
+    mf_walk_make(walk, 2, size, stride);
 }
 
 static void cut_loops(struct mf_plan *plan)
@@ -151,6 +124,8 @@ static void cut_loops(struct mf_plan *plan)
     const int64_t most = ROW_BYTES / item < MOST_COLUMNS ? ROW_BYTES / item : MOST_COLUMNS;
     data->rows = rows < COLUMN_BYTES / item ? rows : COLUMN_BYTES / item;
     data->columns = columns < most ? columns : most;
+    data->together = data->columns == columns ? rows_together(problem, data) : 1;
+    data->together = data->together < data->rows ? data->together : data->rows;
     mf_tiling_start(&data->tiling, sides);
     for (int l = 0; l <= nest->kept; l++) {
         const int of = l == nest->kept ? data->last : l == data->last ? data->loop : l;
@@ -165,13 +140,13 @@ static void cut_loops(struct mf_plan *plan)
                           stride);
     }
     for (int i = 0; i < inputs; i++) {
-        const int64_t one = 1;
-        mf_walk_make(&data->block.walk[i], 1, &data->columns, data->turned[i] ? &one : &nest->in[i][data->last]);
+        make_walk(data, &data->block.walk[i], data->turned[i] ? data->columns : nest->in[i][data->loop],
+                  data->turned[i] ? 1 : nest->in[i][data->last]);
         if (data->turned[i])
-            data->copies += (size_t)(data->rows * pitch_of(data, mf_dtypes[problem->in_type[i]].size));
+            data->copies += (size_t)(rows_of_copy(data) * pitch_of(data, mf_dtypes[problem->in_type[i]].size));
     }
     for (int k = 0; k < problem->output_count; k++)
-        mf_walk_make(&data->out.walk[k], 1, &data->columns, &nest->out[k][data->last]);
+        make_walk(data, &data->out.walk[k], nest->out[k][data->loop], nest->out[k][data->last]);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -223,12 +198,13 @@ static void do_patch(const struct job *job, struct block *block, const struct pl
             continue;
         const struct patch patch = {side_at(p->offset[i], job->pointers->in[i], problem->in_type[i]),
                                     nest->in[i][data->last] * item, rows, columns};
-        turn(copies, pitch_of(data, item), &patch, item);
+        mf_turn(job->plan->device->kernels, copies, pitch_of(data, item), patch, item);
         copy[i] = copies;
-        copies += data->rows * pitch_of(data, item);
+        copies += rows_of_copy(data) * pitch_of(data, item);
     }
     memset(block->cached, 0, sizeof block->cached); /* what the copies held is gone */
-    for (int64_t r = 0; r < rows; r++) {
+    for (int64_t r = 0; r < rows; r += data->together) {
+        const int64_t n = (rows - r < data->together ? rows - r : data->together) * columns;
         const char *base[MF_MAX_INPUTS];
         char *to[MF_MAX_OUTPUTS];
         for (int i = 0; i < problem->input_count; i++)
@@ -238,7 +214,7 @@ static void do_patch(const struct job *job, struct block *block, const struct pl
         for (int k = 0; k < problem->output_count; k++)
             to[k] = side_at(p->offset[problem->input_count + k] + r * nest->out[k][data->loop], job->pointers->out[k],
                             problem->out_type[k]);
-        mf_block_run(block, &data->out, base, to, 0, columns, spare);
+        mf_block_run(block, &data->out, base, to, 0, n, spare);
     }
 }
 
@@ -251,8 +227,8 @@ static void task(void *context, int64_t t, int worker)
     const int64_t last = end < data->tiling.tiles ? end : data->tiling.tiles;
     struct block block;
     struct place p;
-    mf_block_start(&block, &data->block, job->plan->device->kernels, spare + mf_array_bytes(data->columns),
-                   data->columns);
+    const int64_t most = data->together * data->columns;
+    mf_block_start(&block, &data->block, job->plan->device->kernels, spare + mf_array_bytes(most), most);
     block.copy_operands = mf_outputs_touch_inputs(&job->plan->problem, job->pointers);
     mf_place_set(&data->tiling, first, &p);
     for (int64_t patch = first; patch < last; patch++, mf_place_next(&data->tiling, &p))
@@ -265,7 +241,8 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     const int64_t tasks = (data->tiling.tiles + data->grain - 1) / data->grain;
     const int threads = tasks < plan->threads ? (int)tasks : plan->threads;
     struct job job = {plan, pointers, NULL, 0};
-    job.memory_size = data->copies + mf_array_bytes(data->columns) + mf_block_memory(&data->block, data->columns);
+    const int64_t most = data->together * data->columns;
+    job.memory_size = data->copies + mf_array_bytes(most) + mf_block_memory(&data->block, most);
     job.memory = mf_alloc_aligned(job.memory_size * (size_t)threads);
     if (!job.memory)
         return MF_ERROR_MEMORY;

@@ -336,6 +336,14 @@ static inline vec_u64 vload_long_u32(const uint32_t *p)
     return vwiden_u32(vload_half_u32(p));
 }
 
+/* Byte index[i] of 16, or 0 where that is 128. */
+#define MF_HAVE_LOOKUP
+typedef uint8_t vec_piece __attribute__((vector_size(16)));
+MF_INLINE vec_piece vlookup(vec_piece v, vec_piece index)
+{
+    return (vec_piece)_mm_shuffle_epi8((__m128i)v, (__m128i)index);
+}
+
 MF_INLINE vec_u8 vload_pieces(const void *p, int64_t step, int bytes)
 {
     if (bytes == 32)

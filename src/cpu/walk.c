@@ -118,6 +118,7 @@ int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n)
     return (f ? f % size : 0) + n <= size;
 }
 
+enum { AHEAD_ROWS = 8, AHEAD_BYTES = 256 };
 #define T uint8_t
 #define BITS 8
 #include "walk_copy.inc"

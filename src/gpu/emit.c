@@ -251,26 +251,32 @@ static int is_paired(const struct problem *problem, int output)
     return (type == DT_f16 || type == DT_bf16) && program->finish.node[program->output[output]].cls == CLS_F32;
 }
 
-/* The words that a vector of outputs is, where they are 2 or 4: pairs, or floats; else 0. */
+/* The words that a vector of outputs is, where they are 1, 2 or 4: of pairs, or of numbers of 2 or 4 bytes; else 0. */
 static int vector_words(const struct problem *problem, int k, int vector)
 {
-    const int bytes = vector * mf_dtypes[problem->out_type[k]].size;
-    return (is_paired(problem, k) || problem->out_type[k] == DT_f32) && (bytes == 8 || bytes == 16) ? bytes / 4 : 0;
+    const int item = mf_dtypes[problem->out_type[k]].size, bytes = vector * item;
+    return (item == 2 || item == 4) && (bytes == 4 || bytes == 8 || bytes == 16) ? bytes / 4 : 0;
 }
 
 /* Stores a vector where it is aligned. */
 static void emit_vector_store(const struct problem *problem, int k, int vector, struct gpu_text *to)
 {
     const int words = vector_words(problem, k, vector);
+    const enum dtype type = problem->out_type[k];
     mf_text_add(to, "static inline void store_vector%d(GLOBAL out%d_t *to, const struct values v[%d])\n{\n", k, k,
                 vector);
     for (int i = 0; i < words; i++)
         if (is_paired(problem, k))
-            mf_text_add(to, "    const uint32_t w%d = store_pair_%s(v[%d].y%d, v[%d].y%d);\n", i,
-                        mf_dtypes[problem->out_type[k]].name, 2 * i, k, 2 * i + 1, k);
+            mf_text_add(to, "    const uint32_t w%d = store_pair_%s(v[%d].y%d, v[%d].y%d);\n", i, mf_dtypes[type].name,
+                        2 * i, k, 2 * i + 1, k);
+        else if (mf_dtypes[type].size == 2)
+            mf_text_add(to, "    const uint32_t w%d = (uint32_t)(uint16_t)v[%d].y%d | (uint32_t)v[%d].y%d << 16;\n", i,
+                        2 * i, k, 2 * i + 1, k);
         else
-            mf_text_add(to, "    const uint32_t w%d = mf_f32_bits(v[%d].y%d);\n", i, i, k);
-    mf_text_append(to, words == 2   ? "    store_two(to, w0, w1);\n}\n\n"
+            mf_text_add(to, "    const uint32_t w%d = %sv[%d].y%d);\n", i,
+                        type == DT_f32 ? "mf_f32_bits(" : "(uint32_t)(", i, k);
+    mf_text_append(to, words == 1   ? "    *(GLOBAL uint32_t *)to = w0;\n}\n\n"
+                       : words == 2 ? "    store_two(to, w0, w1);\n}\n\n"
                        : words == 4 ? "    store_four(to, w0, w1, w2, w3);\n}\n\n"
                                     : "");
     if (!words)

@@ -36,6 +36,8 @@ int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2]);
 /* Whether vectors of so many elements are read past what the caches hold of others. */
 enum gpu_reader { READ_BY_ROWS, READ_BY_COLUMNS, READ_BY_FEW_WARPS /* of a multiprocessor, rows */, READ_WORDS };
 int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader);
+/* Whether solver "map" reads all colours of so many pixels together that "turned" is slower. */
+int mf_gpu_pixels_pay(const struct mf_plan *plan);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
 /* For arguments of columns of 16-bit floats: how many neighbours along a loop a

@@ -11,25 +11,42 @@ static int applicable(const struct mf_plan *plan)
 
 /* ---- rows of whole units ---- */
 
-/* Whether units are vectors, as far as strides say (launch.c: can_use_vectors). */
-static int has_vectors(const struct problem *problem, int vector)
+/* Neighbouring outputs whose elements are no neighbours in an operand, or that are none themselves: a colour's in
+ * pixels. input: that operand, or -1: the outputs are pixels; along: the loop over pixels; across: over colours (-1:
+ * there is one). vector: pixels read together, 0 if there are none. */
+struct pixels {
+    int input, along, across, vector;
+};
+
+/* Whether units are vectors, as far as strides say (launch.c: can_use_vectors), and pixels as many of them. */
+static int has_vectors(const struct problem *problem, int vector, const struct pixels *pixels)
 {
     const struct nest *nest = &problem->memory;
-    const int last = nest->kept - 1;
-    if (last < 0 || nest->size[last] % vector)
+    if (pixels->along < 0 || nest->size[pixels->along] % vector)
         return 0;
     for (int t = 0; t < problem->input_count + problem->output_count; t++) {
-        const int k = t - problem->input_count;
+        const int k = t - problem->input_count, pitched = pixels->vector && (k < 0 ? t : -1) == pixels->input;
         const int64_t *stride = k < 0 ? nest->in[t] : nest->out[k];
-        if ((k < 0 && !problem->finish_uses[t]) || (k < 0 && !stride[last]))
+        if (k < 0 && (!problem->finish_uses[t] || !stride[pixels->along]))
             continue;
-        if (stride[last] != 1)
+        if (stride[pixels->along] != 1 && !pitched)
             return 0;
-        for (int l = 0; l < last; l++)
-            if (stride[l] % vector)
+        for (int l = 0; l < nest->kept; l++)
+            if (l != pixels->along && stride[l] % vector && !(pitched && l == pixels->across))
                 return 0;
     }
     return 1;
+}
+
+/* The rows of a nest that have a number for each loop. */
+static int loops_of(struct problem *problem, int64_t *rows[MF_MAX_INPUTS + MF_MAX_OUTPUTS])
+{
+    int count = 0;
+    for (int i = 0; i < problem->input_count; i++)
+        rows[count++] = problem->memory.in[i];
+    for (int k = 0; k < problem->output_count; k++)
+        rows[count++] = problem->memory.out[k];
+    return count;
 }
 
 /* Loop l becomes two: the inner one has so many positions. */
@@ -37,11 +54,7 @@ static void split(struct problem *problem, int l, int64_t inner)
 {
     struct nest *nest = &problem->memory;
     int64_t *rows[MF_MAX_INPUTS + MF_MAX_OUTPUTS];
-    int count = 0;
-    for (int i = 0; i < problem->input_count; i++)
-        rows[count++] = nest->in[i];
-    for (int k = 0; k < problem->output_count; k++)
-        rows[count++] = nest->out[k];
+    const int count = loops_of(problem, rows);
     for (int r = 0; r < count; r++) {
         memmove(&rows[r][l + 1], &rows[r][l], sizeof(int64_t) * (size_t)(nest->kept - l));
         rows[r][l] *= inner;
@@ -76,6 +89,119 @@ static int make_across(struct problem *problem, int vector, int units)
         return l;
     }
     return -1;
+}
+
+/* ---- pixels ---- */
+
+/* One operand's, of which a thread reads some, with all their colours or most of them. */
+static struct pixels pixels_read(const struct problem *problem)
+{
+    enum { MOST_BYTES = 128, MOST_SPARE = 2 /* to one that is wanted */, MOST_OF_ONE = 4 };
+    const struct nest *nest = &problem->memory;
+    const int last = nest->kept - 1;
+    struct pixels pixels = {.input = -1, .along = last, .across = -1};
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i] && nest->in[i][last] > 1 &&
+            nest->in[i][last] <= MOST_BYTES / mf_dtypes[problem->in_type[i]].size) {
+            if (pixels.input >= 0)
+                return (struct pixels){.vector = 0};
+            pixels.input = i;
+        }
+    if (pixels.input < 0)
+        return pixels;
+    const int64_t *stride = nest->in[pixels.input];
+    for (int l = 0; l < last; l++)
+        if (stride[l] > 0 && (nest->size[l] - 1) * stride[l] < stride[last])
+            pixels.across = l;
+    pixels.vector =
+        pixels.across < 0 ? stride[last] <= MOST_OF_ONE : stride[last] <= MOST_SPARE * nest->size[pixels.across];
+    return pixels;
+}
+
+/* The outputs', of which a thread writes some, reading each colour's side by side. (An H200: 3 bytes 3,310 GB/s, one by
+ * one 1,890; 3 floats, which are written in parts of sectors, 3,100 and 4,010.) */
+static struct pixels pixels_written(const struct problem *problem)
+{
+    enum { MOST = 4 };
+    const struct nest *nest = &problem->memory;
+    const int last = nest->kept - 1;
+    const struct pixels none = {.vector = 0}, pixels = {.input = -1, .along = last - 1, .across = last, .vector = 1};
+    int apart = 0;
+    for (int i = 0; i < problem->input_count && last > 0; i++)
+        apart |= problem->finish_uses[i] && nest->in[i][last - 1] == 1 && nest->in[i][last] != 0;
+    for (int k = 0; k < problem->output_count; k++)
+        if (!apart || nest->size[last] > MOST || mf_dtypes[problem->out_type[k]].size > 1 || nest->out[k][last] != 1 ||
+            nest->out[k][last - 1] != nest->size[last])
+            return none;
+    return pixels;
+}
+
+/* As many pixels as make colours of 16 bytes, but a thread has registers for so much only. */
+static struct pixels find_pixels(const struct problem *problem)
+{
+    enum { OF_COLOUR = 16, LEAST = 4, MOST_READ = 512 /* bytes */, MOST_WRITTEN = 64 /* elements */ };
+    const struct nest *nest = &problem->memory;
+    struct pixels pixels = {.vector = 0};
+    if (nest->kept)
+        pixels = pixels_written(problem);
+    if (nest->kept && !pixels.vector)
+        pixels = pixels_read(problem);
+    if (!pixels.vector)
+        return pixels;
+    const int i = pixels.input, item = mf_gpu_widest_outside(problem, pixels.along);
+    const int64_t one =
+        i < 0 ? nest->size[pixels.across] : nest->in[i][pixels.along] * mf_dtypes[problem->in_type[i]].size;
+    pixels.vector = OF_COLOUR / item;
+    while (pixels.vector > 1 &&
+           (pixels.vector * one > (i < 0 ? MOST_WRITTEN : MOST_READ) || !has_vectors(problem, pixels.vector, &pixels)))
+        pixels.vector /= 2;
+    if (pixels.vector == 1 || pixels.vector * item < LEAST)
+        pixels.vector = 0;
+    return pixels;
+}
+
+int mf_gpu_pixels_pay(const struct mf_plan *plan)
+{
+    enum { ENOUGH = 62 /* threads of a multiprocessor */ };
+    const struct problem *problem = &plan->problem;
+    const struct pixels pixels = find_pixels(problem);
+    const int64_t colours = pixels.vector && pixels.across >= 0 ? problem->memory.size[pixels.across] : 1;
+    return pixels.vector &&
+           problem->kept_total >= ENOUGH * MF_GPU_LIMITS(plan->device->gpu)->multiprocessors * colours * pixels.vector;
+}
+
+/* The loop over the pixels that are written becomes the last one. */
+static void turn_pixels(struct problem *problem, struct pixels *pixels)
+{
+    int64_t *rows[MF_MAX_INPUTS + MF_MAX_OUTPUTS + 1];
+    const int last = problem->memory.kept - 1;
+    int count = loops_of(problem, rows);
+    rows[count++] = problem->memory.size;
+    for (int r = 0; r < count; r++) {
+        const int64_t along = rows[r][last - 1];
+        rows[r][last - 1] = rows[r][last];
+        rows[r][last] = along;
+    }
+    pixels->along = last;
+    pixels->across = last - 1;
+}
+
+/* How they lie: see kernels/map.cl. */
+static void add_pixels(const struct problem *problem, const struct gpu_slots *slots, const struct pixels *pixels,
+                       struct gpu_choice *choice)
+{
+    const struct nest *nest = &problem->memory;
+    const int i = pixels->vector ? pixels->input : -1;
+    mf_text_add(&choice->macros, "#define PITCHED %d\n#define WRITES_PIXELS %d\n", i >= 0, pixels->vector && i < 0);
+    if (i < 0)
+        return;
+    const int64_t pitch = nest->in[i][pixels->along], apart = pixels->across < 0 ? 0 : nest->in[i][pixels->across];
+    const int64_t colours = pixels->across < 0 ? 1 : nest->size[pixels->across];
+    choice->own[4] = problem->high[i] / mf_dtypes[problem->in_type[i]].size - problem->in_base[i];
+    mf_text_add(&choice->macros, "#define SPARE %d\n", (colours - 1) * apart < pitch - 1);
+    for (int s = 0; s < slots->count; s++)
+        mf_text_add(&choice->macros, "#define PITCH_%d %d\n#define APART_%d %d\n", s,
+                    slots->input[s] == i ? (int)pitch : 1, s, slots->input[s] == i ? (int)apart : 0);
 }
 
 /* ---- rows of anything else ---- */
@@ -202,32 +328,56 @@ static int units_of(const struct mf_plan *plan, const struct gpu_choice *choice,
     return mf_power_below(mf_clamp((problem->kept_total + all - 1) / all, 1, mf_clamp(wanted, least, MOST)));
 }
 
+/* Units of a thread, and the loop over them. */
+static int choose_units(struct mf_plan *plan, int vectors, struct effort effort, const struct pixels *pixels,
+                        struct gpu_choice *choice)
+{
+    struct problem *problem = &plan->problem;
+    const int of_pixels = pixels->across < 0 ? 1 : (int)problem->memory.size[pixels->across];
+    int units = pixels->vector ? of_pixels : units_of(plan, choice, vectors, effort), across = -1;
+    if (pixels->vector)
+        across = pixels->across;
+    else
+        while (vectors && !choice->flat && units > 1 && (across = make_across(problem, choice->vector, units)) < 0)
+            units /= 2;
+    choice->vector_loop = problem->memory.kept - 1;
+    const int64_t block = (int64_t)choice->threads * choice->vector * units;
+    choice->blocks = (problem->kept_total + block - 1) / block;
+    mf_text_add(&choice->macros,
+                "#define UNITS %d\n#define ACROSS %d\n#define OVER_ROWS %d\n#define HAS_VECTORS %d\n#define NEAR %d\n",
+                units, across, choice->flat, vectors, is_near(problem));
+    snprintf(choice->text, sizeof choice->text, "vectors of %d outputs%s, %d a thread", choice->vector,
+             choice->flat ? " across rows" : "", units);
+    return across;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { THREADS = 128 };
     struct problem *problem = &plan->problem;
     struct gpu_choice choice = {.kernel = mf_text_map_cl, .threads = THREADS};
     struct gpu_slots slots;
-    map_form(problem, mf_gpu_widest_outside(problem, problem->memory.kept - 1), &choice);
-    const struct effort effort = choice.flat ? add_modes(problem, &choice) : (struct effort){0, 0};
-    const int vectors = choice.flat || has_vectors(problem, choice.vector);
-    int units = units_of(plan, &choice, vectors, effort), across = -1;
-    while (vectors && !choice.flat && units > 1 && (across = make_across(problem, choice.vector, units)) < 0)
-        units /= 2;
-    choice.vector_loop = problem->memory.kept - 1;
-    const int64_t block = (int64_t)THREADS * choice.vector * units;
-    choice.blocks = (problem->kept_total + block - 1) / block;
-    mf_text_add(&choice.macros,
-                "#define UNITS %d\n#define ACROSS %d\n#define OVER_ROWS %d\n#define HAS_VECTORS %d\n#define NEAR %d\n",
-                units, across, choice.flat, vectors, is_near(problem));
+    struct pixels pixels = find_pixels(problem);
+    struct effort effort = {0, 0};
+    choice.vector = pixels.vector;
+    if (pixels.vector && pixels.input < 0)
+        turn_pixels(problem, &pixels);
+    if (!pixels.vector) {
+        pixels.along = problem->memory.kept - 1;
+        map_form(problem, mf_gpu_widest_outside(problem, pixels.along), &choice);
+        if (choice.flat)
+            effort = add_modes(problem, &choice);
+    }
+    const int vectors = choice.flat || has_vectors(problem, choice.vector, &pixels);
+    const int across = choose_units(plan, vectors, effort, &pixels, &choice);
     mf_emit_slots(problem, &slots);
+    add_pixels(problem, &slots, &pixels, &choice);
     for (int s = 0; s < slots.count; s++)
         mf_text_add(&choice.macros, "#define STILL_%d %d\n", s,
                     across >= 0 && !problem->memory.in[slots.input[s]][across]);
-    if (!vectors || !mf_emit_packed(problem, &slots, &choice.functions))
+    if (!vectors || (pixels.vector && pixels.input < 0) || !mf_emit_packed(problem, &slots, &choice.functions))
         mf_text_append(&choice.functions, "#define PACKED 0\n");
-    snprintf(choice.text, sizeof choice.text, "vectors of %d outputs%s, %d a thread", choice.vector,
-             choice.flat ? " across rows" : "", units);
+    choice.flat |= pixels.vector > 0; /* the launch knows only vectors whose elements are neighbours */
     return mf_gpu_make(plan, &choice);
 }
 

@@ -1,4 +1,5 @@
-/* Solver "patches" of a GPU: outputs of few elements that lie among their neighbours' (kernels/patches.cl). */
+/* Solver "patches" of a GPU: outputs of few elements that lie among their neighbours' (kernels/patches.cl), or, where
+ * those are rows of one operand, share them with their neighbours' (kernels/pools.cl). */
 #include <stdio.h>
 
 #include "emit_reducers.h"
@@ -17,13 +18,113 @@ static int are_near(const struct problem *problem, int i)
     return apart <= MOST_APART && (nest->reduced > 1 || !along || apart < problem->reduced_total);
 }
 
+/* ---- pools: rows of one operand ---- */
+
+/* What the threads of pools.cl share: see there. */
+struct pool_form {
+    int rows, along, apart, below, outs, vector, chunk, lead, of_columns;
+};
+
+/* Greatest power of two up to `most` that divides n. */
+static int power_of(int64_t n, int most)
+{
+    int p = 1;
+    while (p < most && n % (2 * p) == 0)
+        p *= 2;
+    return p;
+}
+
+/* Which windows move along the lines; 0 if one moves both ways, or not as the operand does. */
+static int find_windows(const struct nest *nest, struct pool_form *pool)
+{
+    const int last = nest->kept + nest->reduced - 1, two = nest->reduced > 1;
+    for (int w = 0; w < nest->window_count; w++) {
+        const int64_t *step = nest->window[w].step;
+        const int across = step[last] || step[nest->kept - 1];
+        if (across && ((two && step[nest->kept]) || step[nest->kept - 1] != pool->apart * step[last]))
+            return 0;
+        if (pool->outs > 1 && step[nest->kept - 2] != pool->below * step[nest->kept])
+            return 0;
+        pool->of_columns |= across << w;
+    }
+    return 1;
+}
+
+/* Rows of outputs of a thread, where they share lines: more cost registers. (An H200: 3 x 3 by 2 of bf16, 85 elements,
+ * 3,726 GB/s, 51 elements 3,312; of u8 1,297 and 1,564.) */
+static void choose_outs(const struct nest *nest, const int64_t *stride, int columns, int item, struct pool_form *pool)
+{
+    enum { MOST_OUTS = 4, MOST_SHARED = 64, MOST_OF_TWO = 96 };
+    const int64_t row = nest->reduced > 1 ? stride[nest->kept] : 0, down = nest->kept > 1 ? stride[nest->kept - 2] : 0;
+    if (!row || down % row || down / row < 1 || down / row >= pool->rows)
+        return;
+    pool->below = (int)(down / row);
+    pool->outs = power_of(nest->size[nest->kept - 2], MOST_OUTS);
+    while (pool->outs > 1 && ((pool->outs - 1) * pool->below + pool->rows) * columns >
+                                 (pool->outs == 2 && item > 1 ? MOST_OF_TWO : MOST_SHARED))
+        pool->outs /= 2;
+}
+
+static int find_pool(const struct problem *problem, struct pool_form *pool)
+{
+    enum { CHUNK_BYTES = 16, MOST_VECTOR = 8, MOST_WINDOWS = 30 };
+    const struct nest *nest = &problem->memory;
+    const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
+    *pool = (struct pool_form){.rows = 1, .outs = 1};
+    if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX ||
+        nest->in[input][nest->kept + nest->reduced - 1] != 1 || nest->in[input][last] < 1)
+        return 0;
+    const int64_t *stride = nest->in[input];
+    const int item = mf_dtypes[problem->in_type[input]].size, outside = mf_gpu_widest_outside(problem, last);
+    pool->along = (int)nest->size[nest->kept + nest->reduced - 1];
+    pool->apart = (int)stride[last];
+    pool->vector =
+        power_of(nest->size[last], mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1, MOST_VECTOR));
+    pool->chunk = power_of(pool->vector * pool->apart, CHUNK_BYTES / item);
+    for (int l = 0; l < nest->kept + nest->reduced - 1; l++)
+        if (l != last)
+            pool->chunk = power_of(stride[l], pool->chunk);
+    if (pool->chunk == 1) /* threads read apart from each other */
+        pool->vector = power_of(nest->size[last], 2);
+    const int columns = (pool->vector - 1) * pool->apart + pool->along;
+    pool->lead = mf_clamp(-problem->in_base[input] & (pool->chunk - 1), 0, columns);
+    if (nest->reduced > 1)
+        pool->rows = (int)nest->size[nest->kept];
+    choose_outs(nest, stride, columns, item, pool);
+    return pool->vector > 1 && find_windows(nest, pool);
+}
+
+static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
+{
+    const struct problem *problem = &plan->problem;
+    const int last = problem->memory.kept - 1, count = pool->rows * pool->along;
+    const int any_order = !mf_emit_is_ordered(problem);
+    const int64_t units = problem->kept_total / (pool->vector * pool->outs);
+    struct gpu_choice choice = {
+        .kernel = mf_text_pools_cl, .threads = THREADS, .vector = pool->vector, .vector_loop = last};
+    choice.blocks = (units + THREADS - 1) / THREADS;
+    choice.own[0] = problem->memory.size[last] / pool->vector;
+    choice.own[1] = mf_gpu_divisor(choice.own[0]);
+    mf_text_add(&choice.macros,
+                "#define ROWS %d\n#define ALONG %d\n#define APART %d\n#define BELOW %d\n#define OUTS %d\n"
+                "#define ELEMENTS %d\n#define REACH %d\n#define CHUNK %d\n#define LEAD %d\n#define OF_COLUMNS %d\n"
+                "#define STORES_VECTORS 1\n#define ANY_ORDER %d\n#define SHARES_COLUMNS %d\n",
+                pool->rows, pool->along, pool->apart, pool->below, pool->outs, count, (int)mf_power_above(count) / 2,
+                pool->chunk, pool->lead, pool->of_columns, any_order,
+                any_order && pool->apart < pool->along && !mf_emit_is_narrow(problem, 0));
+    snprintf(choice.text, sizeof choice.text, "%d by %d outputs of %d by %d elements a thread, %d read together",
+             pool->outs, pool->vector, pool->rows, pool->along, pool->chunk);
+    return mf_gpu_make(plan, &choice);
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
+    struct pool_form pool;
     if (!problem->program.reducer_count || problem->reduced_total < 2 || problem->reduced_total > MOST_ELEMENTS ||
-        problem->kept_total < LEAST_OUTPUTS || !nest->kept || nest->size[nest->kept - 1] < LEAST_BESIDE ||
-        !mf_gpu_any_order(plan) || mf_gpu_is_columns(problem) || mf_emit_state_words(problem) > STATE_WORDS)
+        problem->kept_total < LEAST_OUTPUTS || !nest->kept || !mf_gpu_any_order(plan) || mf_gpu_is_columns(problem) ||
+        mf_emit_state_words(problem) > STATE_WORDS)
         return 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_USER || problem->program.reducer[r].kind == RED_ARG)
@@ -31,7 +132,7 @@ static int applicable(const struct mf_plan *plan)
     for (int i = 0; i < problem->input_count; i++)
         if (problem->map_uses[i] && !are_near(problem, i))
             return 0;
-    return 1;
+    return nest->size[nest->kept - 1] >= LEAST_BESIDE || find_pool(problem, &pool);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -40,6 +141,9 @@ static mf_status make(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const int count = (int)problem->reduced_total;
     int inputs = 0;
+    struct pool_form pool;
+    if (find_pool(problem, &pool))
+        return make_pool(plan, &pool);
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
     const int outs = mf_power_below(mf_clamp(MOST_LOADED / (count * (inputs > 1 ? inputs : 1)), 1, MOST_OUTS));

@@ -6,13 +6,21 @@
 #include "texts.h"
 
 /* 128 rows of 64 columns of 16 bits, in units of 8 bytes, were as fast as any other on an H200, and of 32 bits faster
- * than with more threads: 0.84 to 0.90 and 0.92 to 0.99 of a copy. */
-enum { THREADS = 128, COLUMNS = 64, UNIT_BYTES = 8, MOST_TURNED = 2, LEAST_OUTPUTS = 4096 };
+ * than with more threads: 0.84 to 0.90 and 0.92 to 0.99 of a copy. Of bytes 32 columns leave registers for more blocks:
+ * 3,200 GB/s, 64 columns 2,590. */
+enum { THREADS = 128, MOST_COLUMNS = 64, MOST_OF_BYTES = 32, UNIT_BYTES = 8, MOST_TURNED = 2, LEAST_OUTPUTS = 4096 };
 
-/* What is decided: the loop along which operands are turned, and the elements of a unit. */
+/* What is decided: the loop along which operands are turned, the elements of a unit, and the columns of a block. */
 struct turned {
-    int loop, vector;
+    int loop, vector, columns;
 };
+
+/* Columns of a block: no more than there are, but a unit for each warp. (16 of bf16: 3,680 GB/s, of 64 1,350.) */
+static int columns_of(const struct problem *problem, int vector)
+{
+    const int64_t columns = mf_power_above(problem->memory.size[problem->memory.kept - 1]);
+    return mf_clamp(columns, THREADS / GPU_WARP * vector, vector == UNIT_BYTES ? MOST_OF_BYTES : MOST_COLUMNS);
+}
 
 static int is_turned(const struct problem *problem, int i, int loop)
 {
@@ -50,13 +58,18 @@ static int is_whole(const struct problem *problem, int loop, int vector)
     return whole;
 }
 
-/* Whether a quarter of the places in blocks are outputs. */
+/* Whether a quarter of the places in blocks are outputs, and columns enough: of fewer solver map reads its operands
+ * element by element about as fast. */
 static int is_filled(const struct problem *problem, int loop, int vector)
 {
+    enum { LEAST_COLUMNS = 16, LEAST_OF_UNITS = 8 };
     const int64_t rows = problem->memory.size[loop], columns = problem->memory.size[problem->memory.kept - 1];
     const int64_t block = (int64_t)GPU_WARP * vector;
     const double down = (double)((rows + block - 1) / block * block);
-    const double across = (double)((columns + COLUMNS - 1) / COLUMNS * COLUMNS);
+    const int of_block = columns_of(problem, vector), words = vector == 2 || vector == 4;
+    const double across = (double)((columns + of_block - 1) / of_block * of_block);
+    if (columns < (words && vector * turned_item(problem, loop) == UNIT_BYTES ? LEAST_OF_UNITS : LEAST_COLUMNS))
+        return 0;
     return 4.0 * (double)rows * (double)columns >= down * across;
 }
 
@@ -66,7 +79,7 @@ static int64_t kept_bytes(const struct problem *problem, const struct turned *t)
     int64_t bytes = 0;
     for (int i = 0; i < problem->input_count; i++)
         if (is_turned(problem, i, t->loop))
-            bytes += (int64_t)GPU_WARP * t->vector * (COLUMNS + t->vector) * mf_dtypes[problem->in_type[i]].size;
+            bytes += (int64_t)GPU_WARP * t->vector * (t->columns + t->vector) * mf_dtypes[problem->in_type[i]].size;
     return bytes;
 }
 
@@ -77,7 +90,7 @@ static int find(const struct mf_plan *plan, struct turned *t)
     const int last = nest->kept - 1;
     int count = 0, item = 0;
     if (problem->program.reducer_count || problem->program.uses_count || last < 1 ||
-        problem->kept_total < LEAST_OUTPUTS)
+        problem->kept_total < LEAST_OUTPUTS || mf_gpu_pixels_pay(plan))
         return 0;
     for (t->loop = last - 1; t->loop >= 0 && !(item = turned_item(problem, t->loop));)
         t->loop--;
@@ -91,6 +104,7 @@ static int find(const struct mf_plan *plan, struct turned *t)
     t->vector = UNIT_BYTES / item;
     while (t->vector > 1 && !(is_whole(problem, t->loop, t->vector) && is_filled(problem, t->loop, t->vector)))
         t->vector /= 2;
+    t->columns = columns_of(problem, t->vector);
     return count <= MOST_TURNED && is_filled(problem, t->loop, t->vector) &&
            kept_bytes(problem, t) <= MF_GPU_LIMITS(plan->device->gpu)->shared;
 }
@@ -131,14 +145,14 @@ static mf_status make(struct mf_plan *plan)
         .kernel = mf_text_turned_cl, .threads = THREADS, .vector = t.vector, .vector_loop = last, .flat = 1};
     const int64_t rows = (int64_t)GPU_WARP * t.vector;
     choice.own[0] = (nest->size[last - 1] + rows - 1) / rows;
-    choice.own[1] = (nest->size[last] + COLUMNS - 1) / COLUMNS;
+    choice.own[1] = (nest->size[last] + t.columns - 1) / t.columns;
     choice.blocks = choice.own[0] * choice.own[1] * (problem->kept_total / nest->size[last] / nest->size[last - 1]);
     for (int i = 0; i < problem->input_count; i++)
         if (problem->finish_uses[i])
             mf_text_add(&choice.macros, "#define TURNED_%d %d\n", slot++, is_turned(problem, i, last - 1));
-    mf_text_add(&choice.macros, "#define COLUMNS %d\n", (int)COLUMNS);
+    mf_text_add(&choice.macros, "#define COLUMNS %d\n", t.columns);
     snprintf(choice.text, sizeof choice.text, "%lld by %d outputs a block, turned in units of %d", (long long)rows,
-             (int)COLUMNS, t.vector);
+             t.columns, t.vector);
     return mf_gpu_make(plan, &choice);
 }
 

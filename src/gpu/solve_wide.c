@@ -34,7 +34,9 @@ static int vector_of(const struct mf_plan *plan)
 /* Whether all columns are wide enough, for each multiprocessor: of fewer bytes too little is loaded at once, which is
  * still faster than solver columns with moments. That one is as fast with numbers of 4 bytes or more, but for columns
  * of little more than a step or two, and with one number of 16 bits where there are few and rows begin anywhere
- * (columns or slanted). Those beside each other in memory are to be several lines. (Measured on an H100.) */
+ * (columns or slanted). Fewer beside each other than LEAST_BESIDE were not measured; where long sums of 16 bits are in
+ * order, they are to be whole lines. (An H100; rows of less than 256 bytes an H200: max of u8, 64 by 64, 3,340 GB/s, by
+ * columns 940; argmax of f32, 128 by 32, 4,260 and 1,350; sums of bf16, 512 by 32, 2,350 and 3,310.) */
 static int is_wide(const struct mf_plan *plan)
 {
     enum {
@@ -42,12 +44,15 @@ static int is_wide(const struct mf_plan *plan)
         LEAST_BYTES = 1300,
         LEAST_OF_MOMENTS = 900,
         LEAST_NUMBERS = 700 /* columns */,
-        SHORTEST_ROW = 256
+        LEAST_BESIDE = 32,
+        LINE = 128 /* bytes */
     };
     const struct problem *problem = &plan->problem;
     const int item = mf_gpu_widest_item(problem);
     const int64_t bytes = bytes_of(plan), reduced = problem->reduced_total;
-    if (problem->memory.size[problem->memory.kept - 1] * item < SHORTEST_ROW)
+    const int64_t beside = problem->memory.size[problem->memory.kept - 1];
+    const int short_sums = mf_emit_is_ordered(problem) && mf_emit_lane_words(problem) == 1 && item == 2;
+    if (beside < LEAST_BESIDE || (short_sums && reduced > LANES && beside * item < LINE))
         return 0;
     if (mf_emit_lane_words(problem) == 1 && item == 2 && reduced <= LANES &&
         mf_gpu_vector_along(problem, problem->memory.kept - 1, LINE_VECTOR / item) < LINE_VECTOR / item)

@@ -11,12 +11,12 @@ void mf_unpack_texts(void);
 extern char mf_text_prelude_cu[], mf_text_prelude_cl[]; /* src/gpu */
 extern char mf_text_reducers_cl[], mf_text_shape_cl[], mf_text_common_cl[], mf_text_fold_cl[],
     mf_text_conditional_cu[]; /* src/gpu/kernels */
-extern char mf_text_patches_cl[], mf_text_turned_cl[], mf_text_map_cl[], mf_text_packed_cl[], mf_text_staged_cl[],
-    mf_text_abreast_cl[], mf_text_lengthwise_cl[], mf_text_merges_cl[], mf_text_tile_lanes_cl[], mf_text_rows_cl[],
-    mf_text_tiles_cl[], mf_text_columns_cl[], mf_text_slanted_cl[], mf_text_wide_cl[], mf_text_taken_cl[],
-    mf_text_bytes_cl[], mf_text_straddle_cl[], mf_text_parts_cl[], mf_text_sums_cl[], mf_text_lanes_cl[],
-    mf_text_small_cu[], mf_text_interleaved_cl[], mf_text_ordered_cl[], mf_text_runs_cl[], mf_text_multi_cl[],
-    mf_text_tensor_cl[], mf_text_tensor_mma_cu[], mf_text_tensor_mma_cl[], mf_text_tensor_sum_cl[],
+extern char mf_text_patches_cl[], mf_text_pools_cl[], mf_text_turned_cl[], mf_text_map_cl[], mf_text_packed_cl[],
+    mf_text_staged_cl[], mf_text_abreast_cl[], mf_text_lengthwise_cl[], mf_text_merges_cl[], mf_text_tile_lanes_cl[],
+    mf_text_rows_cl[], mf_text_tiles_cl[], mf_text_columns_cl[], mf_text_slanted_cl[], mf_text_wide_cl[],
+    mf_text_taken_cl[], mf_text_bytes_cl[], mf_text_straddle_cl[], mf_text_parts_cl[], mf_text_sums_cl[],
+    mf_text_lanes_cl[], mf_text_small_cu[], mf_text_interleaved_cl[], mf_text_ordered_cl[], mf_text_runs_cl[],
+    mf_text_multi_cl[], mf_text_tensor_cl[], mf_text_tensor_mma_cu[], mf_text_tensor_mma_cl[], mf_text_tensor_sum_cl[],
     mf_text_tensor_level_cl[], mf_text_tensor_rows_cl[], mf_text_slide_cl[], mf_text_terms_cl[], mf_text_factor_cl[],
     mf_text_contract_cl[], mf_text_contract_copied_cl[], mf_text_contract_near_cl[], mf_text_gradient_near_cl[],
     mf_text_contract_parts_cl[], mf_text_copied_side_cl[], mf_text_tile_cl[], mf_text_log_factor_cl[],

@@ -326,6 +326,11 @@ static inline struct raw_finish fetch_finish(struct tensors t, struct target at)
     return r;
 }
 
+/* How many elements an output has; a kernel that is compiled for a number of them may say it. */
+#ifndef ELEMENTS
+#define ELEMENTS S->reduced_total
+#endif
+
 /* How many elements took part in a state, where its tensor has so many. */
 #if HAS_COUNT
 #define STATE_COUNT(s, all) ((s).n)
@@ -367,7 +372,7 @@ static inline void finish_vector(struct tensors T, shape_ptr S, int64_t o, const
         FOR_FINISH_INPUTS(X)
 #undef X
         r.none = 0;
-        y[c] = values_of(s[c], STATE_COUNT(s[c], S->reduced_total), r);
+        y[c] = values_of(s[c], STATE_COUNT(s[c], ELEMENTS), r);
     }
 #define X(k)                                                                                                       \
     {                                                                                                              \

@@ -1,7 +1,10 @@
 /* Folds without a reducer: UNITS units of VECTOR consecutive outputs a thread. Where the host found that all rows are
  * whole units and aligned (b.vectors; HAS_VECTORS: as far as strides say), a unit is one access of each tensor: of a
  * vector, or of one element that is repeated. A thread's units are the positions of loop ACROSS (-1: it has one), so it
- * finds out once where it is, and what stands still along that loop (STILL_s) is read once.
+ * finds out once where it is, and what stands still along that loop (STILL_s) is read once. An operand whose elements
+ * for neighbouring outputs lie PITCH_s > 1 apart, those of the units APART_s between them, is read whole: colours of
+ * pixels. SPARE: what follows its last element may not be read; p[4]: where that is, from its first element on.
+ * WRITES_PIXELS: so outputs lie, a unit's UNITS apart.
  *
  * OVER_ROWS: rows are no whole units, but outputs are flat. A thread's units then lie a block's units apart, and an
  * operand is read as one vector at the output's own number (MODE_s 1), element by element (2), as one element for all
@@ -63,6 +66,31 @@ static inline spot out_step(shape_ptr S, int k)
 {
     return ACROSS < 0 ? 0 : (spot)out_stride(S, k, ACROSS);
 }
+
+#if PITCHED
+#define X(s)                                                                                                        \
+    struct pixels##s {                                                                                              \
+        struct in##s##_vector v[PITCH_##s];                                                                         \
+    };                                                                                                              \
+    static inline struct pixels##s pixels_of##s(struct tensors T, shape_ptr S, spot at)                             \
+    {                                                                                                               \
+        struct pixels##s p;                                                                                         \
+        UNROLL for (int j = 0; j < PITCH_##s; j++, at += VECTOR)                                                    \
+            if (!SPARE || at + VECTOR <= S->p[4])                                                                   \
+                p.v[j] = *(GLOBAL const struct in##s##_vector *)(T.in##s + at);                                     \
+            else                                                                                                    \
+                UNROLL for (int i = 0; i < VECTOR; i++) if (at + i < S->p[4]) p.v[j].v[i] = T.in##s[at + i];        \
+        return p;                                                                                                   \
+    }
+FOR_FINISH_INPUTS(X)
+#undef X
+#define PITCH(s) PITCH_##s
+#define AT(s, i, k) ((i)*PITCH_##s + (k)*APART_##s)
+#define PIXEL(s, i, k) from##s.v[AT(s, i, k) / VECTOR].v[AT(s, i, k) % VECTOR]
+#else
+#define PITCH(s) 1
+#define PIXEL(s, i, k) 0
+#endif
 
 /* Where a thread's first unit lies in every tensor; first: the number of its first output, if there were no loop
  * ACROSS. */
@@ -157,11 +185,21 @@ static inline void map_units(struct tensors T, shape_ptr S)
         return;
     const struct places p = first_places(S, own * VECTOR);
     struct units u[UNITS];
+#if PITCHED
+#define X(s)                  \
+    struct pixels##s from##s; \
+    if (PITCH_##s > 1)        \
+        from##s = pixels_of##s(T, S, p.f##s);
+    FOR_FINISH_INPUTS(X)
+#undef X
+#endif
     UNROLL
     for (int k = 0; k < UNITS; k++) {
 #define X(s)                                                                             \
     if (k && STILL_##s)                                                                  \
         u[k].x##s = u[0].x##s;                                                           \
+    else if (PITCH(s) > 1)                                                               \
+        EACH_ELEMENT(u[k].x##s, PIXEL(s, i, k));                                         \
     else if (in_stride(S, s, KEPT - 1) == 1)                                             \
         u[k].x##s = *(GLOBAL const UNIT(s) *)(T.in##s + p.f##s + k * in_step(S, s));         \
     else                                                                                 \
@@ -170,6 +208,25 @@ static inline void map_units(struct tensors T, shape_ptr S)
 #undef X
     }
     LOADED();
+#if WRITES_PIXELS
+    struct values y[UNITS][VECTOR];
+    UNROLL
+    for (int k = 0; k < UNITS; k++)
+        UNROLL
+        for (int i = 0; i < VECTOR; i++)
+            y[k][i] = map_one(u[k], i);
+    UNROLL
+    for (int j = 0; j < UNITS; j++) {
+        struct values z[VECTOR];
+        UNROLL
+        for (int i = 0; i < VECTOR; i++)
+            z[i] = y[(j * VECTOR + i) % UNITS][(j * VECTOR + i) / UNITS];
+#define X(n) *(GLOBAL struct out##n##_vector *)(T.out##n + p.o##n + j * VECTOR) = stored_vector##n(z);
+        FOR_OUTPUTS(X)
+#undef X
+    }
+    return;
+#endif
     UNROLL
     for (int k = 0; k < UNITS; k++) {
         struct places at = p;

@@ -124,7 +124,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             y[i] = values_of(none, 1, r);
         }
 #if VECTOR > 1
-#define X(k) *(GLOBAL struct out##k##_vector *)(T.out##k + OUT_PLACE(k, row, column)) = stored_vector##k(y);
+#define X(k) store_vector##k(T.out##k + OUT_PLACE(k, row, column), y);
 #else
 #define X(k) T.out##k[OUT_PLACE(k, row, column)] = stored(y[0]).y##k;
 #endif

@@ -1,0 +1,179 @@
+/* Outputs of ROWS x ALONG neighbours in rows of one operand: pools and other windows. Neighbours along the last loop are
+ * APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR outputs, and reads
+ * what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned ones of CHUNK
+ * elements. The tree over an output's elements, a lane each, is straight-line code. ANY_ORDER: they are one lane, in
+ * which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
+ *
+ * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
+ * p[0], p[1]: threads of a row of outputs, and the divisor. */
+enum {
+    COLUMNS = (VECTOR - 1) * APART + ALONG,
+    LINES = (OUTS - 1) * BELOW + ROWS,
+    CHUNKS = (COLUMNS - LEAD) / CHUNK,
+    BEHIND = LEAD + CHUNKS * CHUNK
+};
+
+#define X(s)                                                    \
+    typedef in##s##_t item;                                     \
+    struct ALIGNED(CHUNK * sizeof(in##s##_t)) chunk {           \
+        item v[CHUNK];                                          \
+    };                                                          \
+    static inline struct raw raw_of(item x)                     \
+    {                                                           \
+        struct raw r;                                           \
+        r.x##s = x;                                             \
+        r.none = 0;                                             \
+        return r;                                               \
+    }                                                           \
+    static inline GLOBAL const item *address(struct tensors T, struct place p) \
+    {                                                           \
+        return T.in##s + p.i##s;                                \
+    }
+FOR_MAP_INPUTS(X)
+#undef X
+
+static inline struct place moved(shape_ptr S, struct place p, int line, int column)
+{
+#define X(s) p.i##s += (REDUCED > 1 ? line * in_stride(S, s, KEPT) : 0) + column;
+    FOR_MAP_INPUTS(X)
+#undef X
+#if WINDOWS
+    UNROLL
+    for (int w = 0; w < WINDOWS; w++)
+        p.window[w] += OF_COLUMNS >> w & 1 ? column * S->window_step[w][LOOPS - 1] : line * S->window_step[w][KEPT];
+#endif
+    return p;
+}
+
+/* Whether an element lies inside the windows that move along the lines, or inside the others. */
+static inline int inside_some(shape_ptr S, struct place p, int of_columns)
+{
+    int yes = 1;
+#if WINDOWS
+    UNROLL
+    for (int w = 0; w < WINDOWS; w++)
+        if ((OF_COLUMNS >> w & 1) == of_columns)
+            yes &= p.window[w] >= 0 && p.window[w] < S->window_extent[w];
+#endif
+    return yes;
+}
+
+static inline struct state one_element(shape_ptr S, struct raw r, int e, int present)
+{
+    struct lane l = empty_lane();
+    chain(S, &l, map_element(r), 0, e, weights_of(0), present);
+    if (LOGSUMS)
+        settle_one(&l, present);
+    return lane_state(S, l, e, present);
+}
+
+static inline struct state tree(struct state s[ELEMENTS])
+{
+    UNROLL
+    for (int reach = REACH; reach; reach /= 2)
+        UNROLL
+        for (int e = 0; e < REACH; e++)
+            if (e < reach && e + reach < ELEMENTS)
+                s[e] = combine(s[e], s[e + reach]);
+    return s[0];
+}
+
+/* One output, wherever its elements are. */
+static inline void fold_one(struct tensors T, shape_ptr S, int64_t o)
+{
+    const struct place start = kept_place(S, o);
+    struct raw r[ELEMENTS];
+    struct state s[ELEMENTS];
+    int there[ELEMENTS];
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++) {
+        const struct place p = moved(S, start, e / ALONG, e % ALONG);
+        there[e] = inside(S, p);
+        if (there[e])
+            r[e] = fetch(T, p);
+    }
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++)
+        s[e] = one_element(S, r[e], e, there[e]);
+    finish_output(T, S, o, tree(s), ELEMENTS);
+}
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const uint32_t own = (uint32_t)BLOCK * THREADS + THREAD, row = divide_by(S->p[1], own);
+    const int64_t across = S->size[KEPT - 1];
+    const int64_t first = (int64_t)row * OUTS * across + (own - row * (uint32_t)S->p[0]) * VECTOR;
+    if (first >= S->kept_total)
+        return;
+    const struct place start = kept_place(S, first);
+    int line_there[LINES], column_there[COLUMNS];
+    item x[LINES][COLUMNS];
+    UNROLL
+    for (int c = 0; c < COLUMNS; c++) /* those of chunks are, where we go on */
+        column_there[c] = (c >= LEAD && c < BEHIND) || inside_some(S, moved(S, start, 0, c), 1);
+    if ((CHUNK > 1 && (size_t)address(T, moved(S, start, 0, LEAD)) % sizeof(struct chunk)) ||
+        !inside_some(S, moved(S, start, 0, LEAD), 1) || !inside_some(S, moved(S, start, 0, BEHIND - 1), 1)) {
+        NO_UNROLL
+        for (int k = 0; k < OUTS * VECTOR; k++)
+            fold_one(T, S, first + k / VECTOR * across + k % VECTOR);
+        return;
+    }
+    UNROLL
+    for (int l = 0; l < LINES; l++) {
+        line_there[l] = inside_some(S, moved(S, start, l, 0), 0);
+        GLOBAL const item *const line = address(T, moved(S, start, l, 0));
+        UNROLL
+        for (int c = 0; c < COLUMNS; c++)
+            if ((c < LEAD || c >= BEHIND) && (line_there[l] & column_there[c]))
+                x[l][c] = line[c];
+        UNROLL
+        for (int k = 0; k < CHUNKS; k++)
+            if (line_there[l]) {
+                const struct chunk v = *(GLOBAL const struct chunk *)(line + LEAD + k * CHUNK);
+                UNROLL
+                for (int c = 0; c < CHUNK; c++)
+                    x[l][LEAD + k * CHUNK + c] = v.v[c];
+            }
+    }
+    LOADED();
+    UNROLL
+    for (int k = 0; k < OUTS; k++) {
+        struct state y[VECTOR];
+#if SHARES_COLUMNS
+        struct state columns[COLUMNS];
+        UNROLL
+        for (int c = 0; c < COLUMNS; c++)
+            UNROLL
+            for (int i = 0; i < ROWS; i++) {
+                const int l = k * BELOW + i;
+                const struct state s = one_element(S, raw_of(x[l][c]), 0, line_there[l] & column_there[c]);
+                columns[c] = i ? combine(columns[c], s) : s;
+            }
+#endif
+        UNROLL
+        for (int v = 0; v < VECTOR; v++) {
+#if SHARES_COLUMNS
+            y[v] = columns[v * APART];
+            UNROLL
+            for (int j = 1; j < ALONG; j++)
+                y[v] = combine(y[v], columns[v * APART + j]);
+#else
+            struct state s[ELEMENTS];
+            struct lane all = empty_lane();
+            UNROLL
+            for (int e = 0; e < ELEMENTS; e++) {
+                const int l = k * BELOW + e / ALONG, c = v * APART + e % ALONG;
+                const int present = line_there[l] & column_there[c];
+                if (ANY_ORDER)
+                    chain(S, &all, map_element(raw_of(x[l][c])), e, 0, weights_of(e), present);
+                else
+                    s[e] = one_element(S, raw_of(x[l][c]), e, present);
+            }
+            y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
+#endif
+        }
+        finish_vector(T, S, first + k * across, y);
+    }
+}
