@@ -60,8 +60,8 @@ static chain_fn *find_chain(const struct mf_plan *plan, int input)
                                   : plan->device->kernels->fold_from[reducer->fold][type].chain;
 }
 
-/* The last kept loops that are columns: two where the last one has few, as the colours of pixels, and no window asks for
- * either. */
+/* The last kept loops that are columns: two where the last one has few, as the colours of pixels, and no window asks
+ * for either. */
 static int column_loops(const struct nest *nest)
 {
     if (nest->kept < 3 || nest->size[nest->kept - 1] >= FEW_COLUMNS)

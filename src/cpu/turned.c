@@ -56,7 +56,8 @@ static int find_loop(const struct problem *problem, int *count)
     return -1;
 }
 
-/* Whether a kernel takes apart what is turned: the loop is the few elements of pixels that follow each other. */
+/* Whether a kernel takes apart what is turned: the loop is the few elements of pixels that follow each other. Every
+ * second element, but bytes, is read as fast by solver map. */
 static int are_pixels(const struct mf_plan *plan, int loop)
 {
     const struct nest *nest = &plan->problem.memory;
@@ -64,7 +65,8 @@ static int are_pixels(const struct mf_plan *plan, int loop)
         return 0;
     for (int i = 0; i < plan->problem.input_count; i++) {
         const int64_t along = nest->in[i][nest->kept - 1];
-        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along > WEAVE_PARTS))
+        const int least = mf_dtypes[plan->problem.in_type[i]].size == 1 ? 2 : 3;
+        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along < least || along > WEAVE_PARTS))
             return 0;
     }
     return 1;

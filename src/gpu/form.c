@@ -101,6 +101,16 @@ int mf_gpu_row_vector(const struct problem *problem)
     return vector >= 4 || (vector == 2 && problem->reduced_total == 2) ? vector : 1;
 }
 
+int mf_gpu_crosses(const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    const int last = nest->kept + nest->reduced - 1;
+    for (int i = 0; i < problem->input_count && nest->reduced; i++)
+        if (problem->map_uses[i] && last && nest->in[i][last - 1] == 1 && nest->in[i][last] > 1)
+            return 1;
+    return 0;
+}
+
 int mf_gpu_only_operand(const struct problem *problem)
 {
     int used = -1;

@@ -38,6 +38,8 @@ enum gpu_reader { READ_BY_ROWS, READ_BY_COLUMNS, READ_BY_FEW_WARPS /* of a multi
 int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader);
 /* Whether solver "map" reads all colours of so many pixels together that "turned" is slower. */
 int mf_gpu_pixels_pay(const struct mf_plan *plan);
+/* Whether an operand inside the reducers lies along the loop before the last, so that neighbouring rows share lines. */
+int mf_gpu_crosses(const struct problem *problem);
 /* The only operand inside the reducers, or -1. */
 int mf_gpu_only_operand(const struct problem *problem);
 /* For arguments of columns of 16-bit floats: how many neighbours along a loop a

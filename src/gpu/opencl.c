@@ -73,7 +73,7 @@ struct gpu {
     cl_context context;
     cl_command_queue queue;
     int dispatched; /* its objects begin with a pointer that all of them share */
-    char key[1024]; /* everything that a compiled kernel depends on but its text */
+    char key[1280]; /* everything that a compiled kernel depends on but its text */
 };
 
 struct gpu_kernel {
