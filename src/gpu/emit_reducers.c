@@ -366,7 +366,7 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
         mf_text_append(to, paired ? "#endif\n" : "");
     }
     mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\n");
-    mf_emit_settle_one(problem, to);
+    mf_emit_sum_lanes(problem, to);
     mf_emit_pairs(problem, to);
 }
 
@@ -538,7 +538,6 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
     emit_lane(problem, to);
     for (int known = SUMS_ANY; known <= SUMS_PLAIN; known++)
         emit_combine(problem, 0, (enum sums_known)known, to);
-    mf_emit_sum_states(problem, to);
     emit_merge_weights(problem, to);
     mf_text_append(to, "static inline struct state exchange_state(EXCHANGE_TYPE exchange_, struct state s, int "
                        "distance, int even)\n{\n    struct state c;\n");

@@ -22,15 +22,14 @@ int mf_emit_has_pairs(const struct problem *problem);
  * step's two elements, and after the last one. */
 void mf_emit_pairs(const struct problem *problem, struct gpu_text *to);
 
-/* emit_sums.c, logsumexp: what all of it calls (kernels/sums.cl); what is done to a state; an element in a lane; what
- * ends a lane, after kernels/common.cl, or one of one element; two states, of which nothing is known, or that none is
- * far, or that they are plain in one unit. */
+/* emit_sums.c, logsumexp: what all of it calls (kernels/sums.cl); an element in a lane; what ends a lane, after
+ * kernels/common.cl; what else is done to lanes and states (kernels/sum_lanes.cl); two states, of which nothing is
+ * known, or that none is far, or that they are plain in one unit. */
 enum sums_known { SUMS_ANY, SUMS_NEAR, SUMS_PLAIN };
 void mf_emit_sums(const struct problem *problem, struct gpu_text *to);
-void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to);
 void mf_emit_sum_step(const struct problem *problem, int r, struct gpu_text *to);
 void mf_emit_settle(const struct problem *problem, struct gpu_text *to);
-void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to);
+void mf_emit_sum_lanes(const struct problem *problem, struct gpu_text *to);
 void mf_emit_joined_sums(const struct reducer *reducer, int r, enum sums_known known, struct gpu_text *to);
 
 /* What combines two states of a fold, without its class's suffix, and the neutral value as text. */

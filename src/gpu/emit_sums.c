@@ -94,135 +94,17 @@ void mf_emit_settle(const struct problem *problem, struct gpu_text *to)
     mf_text_append(to, "}\n\n");
 }
 
-/* What is asked of many lanes that are summed together: their origin, with an element at hand; the greatest of them,
- * and how far above the gray zone they are; the same of elements that are summed in the unit 1, before they are, and
- * how far from 0 they are: if all are near, no lane has some that may be low; an element that is all of a lane; then
- * whether what was gathered will do. */
-static void emit_gathered(const struct problem *problem, struct gpu_text *to)
+/* What is done to lanes and states, kernels/sum_lanes.cl. */
+void mf_emit_sum_lanes(const struct problem *problem, struct gpu_text *to)
 {
-    enum { ORIGIN, GATHER, GATHER_IN_1, EXTENT, ONLY, CLEAR, CLEAR_IN_1, NOTABLE, SMALL, FUNCTIONS };
-    static const char *const begins[] = {"void set_origin(struct lane *s, struct element x)\n{\n",
-                                         "void gather(struct lane *all, struct lane s)\n{\n",
-                                         "void gather_in_1(struct lane *all, struct element x, int present, int "
-                                         "greatest)\n{\n",
-                                         "void gather_extent(struct lane *all, struct element x, int present)\n{\n",
-                                         "void only_element(struct lane *s, struct element x, int present)\n{\n",
-                                         "int lane_is_clear(struct lane s)\n{\n    int yes = 1;\n",
-                                         "int all_are_clear(struct lane s)\n{\n    int yes = 1;\n",
-                                         "int all_are_notable(struct lane s)\n{\n    int yes = 1;\n",
-                                         "int extents_are_small(struct lane s)\n{\n    int yes = 1;\n"};
-    static const char *const tests[] = {[CLEAR] = "    yes &= is_clear_%s(s.r%d_gray);\n",
-                                        [CLEAR_IN_1] = "    yes &= is_clear_in_1_%s(s.r%d_gray);\n",
-                                        [NOTABLE] = "    yes &= is_plain_%s(s.r%d_m, s.r%d_origin);\n",
-                                        [SMALL] = "    yes &= is_small_%s(s.r%d_m);\n"};
-    const struct program *program = &problem->program;
-    for (int i = ORIGIN; i < FUNCTIONS; i++) {
-        mf_text_add(to, "static inline %s", begins[i]);
-        for (int r = 0; r < program->reducer_count; r++) {
-            const enum cls of = program->reducer[r].cls;
-            const char *cls = mf_class_name[of];
-            if (program->reducer[r].kind != RED_LSE)
-                continue;
-            if (i == ORIGIN)
-                mf_text_add(
-                    to, "    s->r%d_origin = origin_at_%s(x.a%d);\n    s->r%d_lowest = lowest_at_%s(s->r%d_origin);\n",
-                    r, cls, r, r, cls, r);
-            else if (i == GATHER)
-                mf_text_add(to,
-                            "    all->r%d_m = fold_max_%s(all->r%d_m, s.r%d_m);\n"
-                            "    all->r%d_gray = LESSER_OF_SUM(s.r%d_gray, 0, all->r%d_gray);\n"
-                            "    all->r%d_origin = s.r%d_origin;\n",
-                            r, cls, r, r, r, r, r, r, r);
-            else if (i == EXTENT)
-                mf_text_add(to, "    all->r%d_m = fold_max_%s(all->r%d_m, present ? %s(x.a%d) : 0);\n", r, cls, r,
-                            of == CLS_F64 ? "fabs" : "fabsf", r);
-            else if (i == ONLY)
-                mf_text_add(to,
-                            "    const %s x%d = present ? x.a%d : %s;\n    s->r%d_m = x%d;\n"
-                            "    s->r%d_s = plain_exp_%s(s->may_be_low ? AT_LEAST_%s(x%d, s->r%d_lowest) : x%d, "
-                            "MF_MAGIC_%s);\n    s->r%d_s = present || s->may_be_low ? s->r%d_s : 0;\n",
-                            mf_class_type[of], r, r, mf_emit_fold_identity(FOLD_MAX, of), r, r, r, cls, cls, r, r, r,
-                            cls, r, r);
-            else if (i == GATHER_IN_1)
-                mf_text_add(to,
-                            "    const %s x%d = present ? x.a%d : %s;\n"
-                            "    all->r%d_gray = grayer_in_1_%s(all->r%d_gray, x%d);\n"
-                            "    all->r%d_m = greatest ? fold_max_%s(all->r%d_m, x%d) : all->r%d_m;\n",
-                            mf_class_type[of], r, r, mf_emit_fold_identity(FOLD_MAX, of), r, cls, r, r, r, cls, r, r,
-                            r);
-            else
-                mf_text_add(to, tests[i], cls, r, r);
-        }
-        mf_text_append(to, i >= CLEAR ? "    return yes;\n}\n\n" : "}\n\n");
+    mf_text_append(to, "#define FOR_SUMS(X)");
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const enum cls cls = problem->program.reducer[r].cls;
+        if (problem->program.reducer[r].kind == RED_LSE)
+            mf_text_add(to, " X(%s, %s, %d)", mf_class_type[cls], mf_class_name[cls], r);
     }
-}
-
-/* The origins that many lanes have, if their sums are plain together, or that of the unit 1; what ends a state of
- * those, and whether it is plain as far as its greatest says. */
-static void emit_origins(const struct problem *problem, struct gpu_text *to)
-{
-    enum { FIELDS, NONE, KEEP, SETTLE };
-    static const char *const begins[] = {
-        "struct origins {\n    int plain;\n",
-        "};\n\nstatic inline struct origins no_origins(void)\n{\n    struct origins of;\n    of.plain = 0;\n",
-        "    return of;\n}\n\nstatic inline void keep_origins(struct origins *to, struct lane s)\n{\n",
-        "}\n\nstatic inline int settle_at(struct state *s, const struct origins *of)\n{\n    int yes = 1;\n"};
-    const struct program *program = &problem->program;
-    for (int i = FIELDS; i <= SETTLE; i++) {
-        mf_text_append(to, begins[i]);
-        for (int r = 0; r < program->reducer_count; r++) {
-            const char *cls = mf_class_name[program->reducer[r].cls];
-            if (program->reducer[r].kind != RED_LSE)
-                continue;
-            if (i == FIELDS)
-                mf_text_add(to, "    %s r%d;\n", mf_class_type[program->reducer[r].cls], r);
-            else if (i == NONE)
-                mf_text_add(to, "    of.r%d = MF_MAGIC_%s;\n", r, cls);
-            else if (i == KEEP)
-                mf_text_add(to, "    to->r%d = s.r%d_origin;\n", r, r);
-            else
-                mf_text_add(to,
-                            "    yes &= is_plain_%s(s->r%d_m, of->r%d);\n"
-                            "    s->r%d_s = from_plain_%s(s->r%d_s, s->r%d_m, of->r%d);\n",
-                            cls, r, r, r, cls, r, r, r);
-        }
-    }
-    mf_text_append(to, "    return yes;\n}\n\n");
-}
-
-/* The same of a lane of one element, if it is there. */
-void mf_emit_settle_one(const struct problem *problem, struct gpu_text *to)
-{
-    const struct program *program = &problem->program;
-    emit_origins(problem, to);
-    emit_gathered(problem, to);
-    mf_text_append(to, "static inline void settle_one(struct lane *s, int present)\n{\n");
-    for (int r = 0; r < program->reducer_count; r++)
-        if (program->reducer[r].kind == RED_LSE)
-            mf_text_add(to, "    s->r%d_s = present ? sum_unit_%s(s->r%d_m) : 0;\n", r,
-                        mf_class_name[program->reducer[r].cls], r);
-    mf_text_append(to, "}\n\n");
-}
-
-/* Whether a state's greatest is too far from 0 for the short formulas; the state of one element that is not. */
-void mf_emit_sum_states(const struct problem *problem, struct gpu_text *to)
-{
-    static const char *const begins[] = {"static inline int state_is_far(struct state s)\n{\n    int far = 0;\n",
-                                         "static inline void settle_near(struct state *s)\n{\n"};
-    const struct program *program = &problem->program;
-    for (int i = 0; i < 2; i++) {
-        mf_text_append(to, begins[i]);
-        for (int r = 0; r < program->reducer_count; r++) {
-            const char *cls = mf_class_name[program->reducer[r].cls];
-            if (program->reducer[r].kind != RED_LSE)
-                continue;
-            if (i == 0)
-                mf_text_add(to, "    far |= is_far_%s(s.r%d_m);\n", cls, r);
-            else
-                mf_text_add(to, "    s->r%d_s = near_unit_%s(s->r%d_m);\n", r, cls, r);
-        }
-        mf_text_append(to, i == 0 ? "    return far;\n}\n\n" : "}\n\n");
-    }
+    mf_text_append(to, "\n");
+    mf_text_append(to, mf_text_sum_lanes_cl);
 }
 
 void mf_emit_joined_sums(const struct reducer *reducer, int r, enum sums_known known, struct gpu_text *to)

@@ -46,7 +46,9 @@ static inline uint32_t NAMED(grayer_in_1)(uint32_t gray, REAL x)
     return LESSER_OF_SUM((uint32_t)(TO_BITS_OF(x) >> UPPER_AT), 0u - FIRST_GRAY, gray);
 }
 static inline int NAMED(is_clear_in_1)(uint32_t gray) { return gray >= GRAYS; }
-static inline int NAMED(is_small)(REAL extent) { return extent <= 60; }
+
+static inline REAL NAMED(extent_of)(REAL x) { return FABS_OF(x); }
+static inline REAL NAMED(if_present)(int present, REAL x) { return present ? x : -INFINITE; }
 
 /* A plain sum in units of m's power. */
 static inline REAL NAMED(from_plain)(REAL s, REAL m, REAL origin)
