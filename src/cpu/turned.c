@@ -57,7 +57,7 @@ static int find_loop(const struct problem *problem, int *count)
 }
 
 /* Whether a kernel takes apart what is turned: the loop is the few elements of pixels that follow each other. Every
- * second element, but bytes, is read as fast by solver map. */
+ * second element is read faster by solver map. */
 static int are_pixels(const struct mf_plan *plan, int loop)
 {
     const struct nest *nest = &plan->problem.memory;
@@ -65,8 +65,7 @@ static int are_pixels(const struct mf_plan *plan, int loop)
         return 0;
     for (int i = 0; i < plan->problem.input_count; i++) {
         const int64_t along = nest->in[i][nest->kept - 1];
-        const int least = mf_dtypes[plan->problem.in_type[i]].size == 1 ? 2 : 3;
-        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along < least || along > WEAVE_PARTS))
+        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along < 3 || along > WEAVE_PARTS))
             return 0;
     }
     return 1;
