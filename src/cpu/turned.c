@@ -87,10 +87,11 @@ static int64_t pitch_of(const struct turned_plan *data, int item)
     return data->together > 1 ? data->columns * item : ((data->columns * item + LINE - 1) / LINE | 1) * LINE;
 }
 
-/* Of pixels all elements are taken apart, wanted or not. */
-static int64_t rows_of_copy(const struct turned_plan *data)
+/* Bytes of a copy, whole lines. Of pixels all elements are taken apart, wanted or not. */
+static int64_t copy_bytes(const struct turned_plan *data, int item)
 {
-    return data->rows > WEAVE_PARTS ? data->rows : WEAVE_PARTS;
+    const int64_t rows = data->rows > WEAVE_PARTS ? data->rows : WEAVE_PARTS;
+    return (rows * pitch_of(data, item) + LINE - 1) / LINE * LINE;
 }
 
 static int64_t rows_together(const struct problem *problem, const struct turned_plan *data)
@@ -144,7 +145,7 @@ static void cut_loops(struct mf_plan *plan)
         make_walk(data, &data->block.walk[i], data->turned[i] ? data->columns : nest->in[i][data->loop],
                   data->turned[i] ? 1 : nest->in[i][data->last]);
         if (data->turned[i])
-            data->copies += (size_t)(rows_of_copy(data) * pitch_of(data, mf_dtypes[problem->in_type[i]].size));
+            data->copies += (size_t)copy_bytes(data, mf_dtypes[problem->in_type[i]].size);
     }
     for (int k = 0; k < problem->output_count; k++)
         make_walk(data, &data->out.walk[k], nest->out[k][data->loop], nest->out[k][data->last]);
@@ -201,7 +202,7 @@ static void do_patch(const struct job *job, struct block *block, const struct pl
                                     nest->in[i][data->last] * item, rows, columns};
         mf_turn(job->plan->device->kernels, copies, pitch_of(data, item), patch, item);
         copy[i] = copies;
-        copies += rows_of_copy(data) * pitch_of(data, item);
+        copies += copy_bytes(data, item);
     }
     memset(block->cached, 0, sizeof block->cached); /* what the copies held is gone */
     for (int64_t r = 0; r < rows; r += data->together) {
