@@ -106,7 +106,12 @@ static inline REAL NAMED(sure_joined)(REAL x, REAL s, REAL y, REAL of_y, REAL m)
 
 /* The sum of a lane's first elements, m the greatest of them, and the next one, x. greatest: of all, which is finite.
  * Where that is not far, nothing is noticed of elements further out than all formulas for such reach. */
-static inline REAL NAMED(merged)(REAL m, REAL s, REAL x, REAL greatest)
+#if IN_TURN /* solver "columns", whose turns have no registers for it */
+static NOT_INLINE
+#else
+static inline
+#endif
+REAL NAMED(merged)(REAL m, REAL s, REAL x, REAL greatest)
 {
     const REAL least = -REAL_CONSTANT(NEAR), y = NAMED(fold_max)(x, least), z = NAMED(fold_max)(m, least);
     if (NAMED(is_far)(greatest))
