@@ -57,7 +57,7 @@ static int find_loop(const struct problem *problem, int *count)
 }
 
 /* Whether a kernel takes apart what is turned: the loop is the few elements of pixels that follow each other. Every
- * second element, but bytes, is read as fast by solver map. */
+ * second element is read faster by solver map. */
 static int are_pixels(const struct mf_plan *plan, int loop)
 {
     const struct nest *nest = &plan->problem.memory;
@@ -65,8 +65,7 @@ static int are_pixels(const struct mf_plan *plan, int loop)
         return 0;
     for (int i = 0; i < plan->problem.input_count; i++) {
         const int64_t along = nest->in[i][nest->kept - 1];
-        const int least = mf_dtypes[plan->problem.in_type[i]].size == 1 ? 2 : 3;
-        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along < least || along > WEAVE_PARTS))
+        if (is_turned(&plan->problem, i, loop) && (along < nest->size[loop] || along < 3 || along > WEAVE_PARTS))
             return 0;
     }
     return 1;
@@ -88,10 +87,11 @@ static int64_t pitch_of(const struct turned_plan *data, int item)
     return data->together > 1 ? data->columns * item : ((data->columns * item + LINE - 1) / LINE | 1) * LINE;
 }
 
-/* Of pixels all elements are taken apart, wanted or not. */
-static int64_t rows_of_copy(const struct turned_plan *data)
+/* Bytes of a copy, whole lines. Of pixels all elements are taken apart, wanted or not. */
+static int64_t copy_bytes(const struct turned_plan *data, int item)
 {
-    return data->rows > WEAVE_PARTS ? data->rows : WEAVE_PARTS;
+    const int64_t rows = data->rows > WEAVE_PARTS ? data->rows : WEAVE_PARTS;
+    return (rows * pitch_of(data, item) + LINE - 1) / LINE * LINE;
 }
 
 static int64_t rows_together(const struct problem *problem, const struct turned_plan *data)
@@ -145,7 +145,7 @@ static void cut_loops(struct mf_plan *plan)
         make_walk(data, &data->block.walk[i], data->turned[i] ? data->columns : nest->in[i][data->loop],
                   data->turned[i] ? 1 : nest->in[i][data->last]);
         if (data->turned[i])
-            data->copies += (size_t)(rows_of_copy(data) * pitch_of(data, mf_dtypes[problem->in_type[i]].size));
+            data->copies += (size_t)copy_bytes(data, mf_dtypes[problem->in_type[i]].size);
     }
     for (int k = 0; k < problem->output_count; k++)
         make_walk(data, &data->out.walk[k], nest->out[k][data->loop], nest->out[k][data->last]);
@@ -202,7 +202,7 @@ static void do_patch(const struct job *job, struct block *block, const struct pl
                                     nest->in[i][data->last] * item, rows, columns};
         mf_turn(job->plan->device->kernels, copies, pitch_of(data, item), patch, item);
         copy[i] = copies;
-        copies += rows_of_copy(data) * pitch_of(data, item);
+        copies += copy_bytes(data, item);
     }
     memset(block->cached, 0, sizeof block->cached); /* what the copies held is gone */
     for (int64_t r = 0; r < rows; r += data->together) {

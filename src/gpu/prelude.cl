@@ -24,6 +24,7 @@ double PURE fma(double, double, double);
 float PURE fmod(float, float);
 double PURE fmod(double, double);
 float PURE exp2(float);
+uint PURE min(uint, uint);
 uint PURE mul_hi(uint, uint);
 uint PURE popcount(uint);
 size_t PURE get_local_id(uint);

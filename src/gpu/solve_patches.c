@@ -67,7 +67,7 @@ static void choose_outs(const struct nest *nest, const int64_t *stride, int colu
 
 static int find_pool(const struct problem *problem, struct pool_form *pool)
 {
-    enum { CHUNK_BYTES = 16, MOST_VECTOR = 8, MOST_WINDOWS = 30 };
+    enum { CHUNK_BYTES = 16, MOST_VECTOR = 8, MOST_OF_LONG = 2, MOST_WINDOWS = 30 };
     const struct nest *nest = &problem->memory;
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
     *pool = (struct pool_form){.rows = 1, .outs = 1};
@@ -78,8 +78,10 @@ static int find_pool(const struct problem *problem, struct pool_form *pool)
     const int item = mf_dtypes[problem->in_type[input]].size, outside = mf_gpu_widest_outside(problem, last);
     pool->along = (int)nest->size[nest->kept + nest->reduced - 1];
     pool->apart = (int)stride[last];
-    pool->vector =
-        power_of(nest->size[last], mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1, MOST_VECTOR));
+    /* of which more outputs take seconds to compile */
+    const int is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
+    pool->vector = power_of(nest->size[last], mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1,
+                                                       is_long ? MOST_OF_LONG : MOST_VECTOR));
     pool->chunk = power_of(pool->vector * pool->apart, CHUNK_BYTES / item);
     for (int l = 0; l < nest->kept + nest->reduced - 1; l++)
         if (l != last)
@@ -90,7 +92,8 @@ static int find_pool(const struct problem *problem, struct pool_form *pool)
     pool->lead = mf_clamp(-problem->in_base[input] & (pool->chunk - 1), 0, columns);
     if (nest->reduced > 1)
         pool->rows = (int)nest->size[nest->kept];
-    choose_outs(nest, stride, columns, item, pool);
+    if (!is_long)
+        choose_outs(nest, stride, columns, item, pool);
     return pool->vector > 1 && find_windows(nest, pool);
 }
 
