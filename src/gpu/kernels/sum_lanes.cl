@@ -70,7 +70,7 @@ static inline void gather_in_1(struct lane *all, struct element x, int present, 
 
 static inline void gather_extent(struct lane *all, struct element x, int present)
 {
-#define X(T, cls, i) all->r##i##_m = fold_max_##cls(all->r##i##_m, present ? extent_of_##cls(x.a##i) : 0);
+#define X(T, cls, i) all->r##i##_m = fold_max_##cls(all->r##i##_m, present > 0 ? extent_of_##cls(x.a##i) : 0);
     FOR_SUMS(X)
 #undef X
 }
@@ -117,7 +117,7 @@ static inline void only_element(struct lane *s, struct element x, int present)
         const T y = if_present_##cls(present, x.a##i);                                                     \
         const T e = plain_exp_##cls(s->may_be_low ? AT_LEAST_##cls(y, s->r##i##_lowest) : y, MF_MAGIC_##cls); \
         s->r##i##_m = y;                                                                                   \
-        s->r##i##_s = present || s->may_be_low ? e : 0;                                                    \
+        s->r##i##_s = present > 0 || s->may_be_low ? e : 0;                                                    \
     }
     FOR_SUMS(X)
 #undef X
@@ -126,7 +126,7 @@ static inline void only_element(struct lane *s, struct element x, int present)
 /* What ends such a lane of any element, if it is there. */
 static inline void settle_one(struct lane *s, int present)
 {
-#define X(T, cls, i) s->r##i##_s = present ? sum_unit_##cls(s->r##i##_m) : 0;
+#define X(T, cls, i) s->r##i##_s = present > 0 ? sum_unit_##cls(s->r##i##_m) : 0;
     FOR_SUMS(X)
 #undef X
 }

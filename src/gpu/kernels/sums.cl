@@ -48,7 +48,8 @@ static inline uint32_t NAMED(grayer_in_1)(uint32_t gray, REAL x)
 static inline int NAMED(is_clear_in_1)(uint32_t gray) { return gray >= GRAYS; }
 
 static inline REAL NAMED(extent_of)(REAL x) { return FABS_OF(x); }
-static inline REAL NAMED(if_present)(int present, REAL x) { return present ? x : -INFINITE; }
+/* present: as PRESENCE says it, negative outside of a window. */
+static inline REAL NAMED(if_present)(int present, REAL x) { return present > 0 ? x : -INFINITE; }
 
 /* A plain sum in units of m's power. */
 static inline REAL NAMED(from_plain)(REAL s, REAL m, REAL origin)
