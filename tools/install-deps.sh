@@ -51,6 +51,7 @@ list_missing() {
     wants has_cxx "" g++
     wants has clang clang
     wants has clang-format clang-format
+    wants has llvm-symbolizer llvm # without it clang's sanitizers end every output with a warning
     wants has_numpy "" python3-numpy
     wants has nm binutils
     wants has_openblas "" libopenblas0-pthread # a backend of networks, opened at run time
