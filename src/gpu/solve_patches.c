@@ -108,6 +108,7 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
     choice.blocks = (units + THREADS - 1) / THREADS;
     choice.own[0] = problem->memory.size[last] / pool->vector;
     choice.own[1] = mf_gpu_divisor(choice.own[0]);
+    mf_text_append(&choice.functions, mf_text_element_lanes_cl);
     mf_text_add(&choice.macros,
                 "#define ROWS %d\n#define ALONG %d\n#define APART %d\n#define BELOW %d\n#define OUTS %d\n"
                 "#define ELEMENTS %d\n#define REACH %d\n#define CHUNK %d\n#define LEAD %d\n#define OF_COLUMNS %d\n"
@@ -152,7 +153,8 @@ static mf_status make(struct mf_plan *plan)
     const int outs = mf_power_below(mf_clamp(MOST_LOADED / (count * (inputs > 1 ? inputs : 1)), 1, MOST_OUTS));
     struct gpu_choice choice = {.kernel = mf_text_patches_cl, .threads = THREADS, .vector = 1, .vector_loop = -1};
     choice.blocks = (problem->kept_total + THREADS * outs - 1) / (THREADS * outs);
-    mf_text_add(&choice.macros, "#define COUNT %d\n#define REACH %d\n#define OUTS %d\n", count,
+    mf_text_append(&choice.functions, mf_text_element_lanes_cl);
+    mf_text_add(&choice.macros, "#define ELEMENTS %d\n#define REACH %d\n#define OUTS %d\n", count,
                 (int)mf_power_above(count) / 2, outs);
     snprintf(choice.text, sizeof choice.text, "%d outputs of %d elements a thread", outs, count);
     return mf_gpu_make(plan, &choice);

@@ -107,7 +107,7 @@ static inline float mf_exp_f32(float x)
  * constant costs |x| 0.3 * 2^-24 of the result (the rounding of x, a difference, has cost up to |x| 2^-24 already); and
  * 2^f = 1 + ... + c0 f^5 for |f| <= 1/2 with a relative error of 2^-23.3. exp_below(0) == 1 exactly.
  *
- * Log-space products consist of it, and logsumexp of its polynomial (exp_term of ops_float.inc; src/cpu/fold_lse.inc
+ * Log-space products consist of it, and logsumexp of its polynomial (exp_unit of ops_float.inc; src/cpu/fold_lse.inc
  * has that in vectors, with these constants), so products are fused with the sums behind them, and the polynomial's
  * error is as large as the roundings'. fma is one rounding wherever it runs; where the processor has no instruction for
  * it (SSE2) it is a slow call. exp_near is exp_below where -87 <= x is known. */

@@ -1,8 +1,8 @@
 /* Outputs of ROWS x ALONG neighbours in rows of one operand: pools and other windows. Neighbours along the last loop are
  * APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR outputs, and reads
  * what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned ones of CHUNK
- * elements. The tree over an output's elements, a lane each, is straight-line code. ANY_ORDER: they are one lane, in
- * which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
+ * elements. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in which short
+ * integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
  * p[0], p[1]: threads of a row of outputs, and the divisor. */
@@ -56,26 +56,6 @@ static inline int inside_some(shape_ptr S, struct place p, int of_columns)
             yes &= p.window[w] >= 0 && p.window[w] < S->window_extent[w];
 #endif
     return yes;
-}
-
-static inline struct state one_element(shape_ptr S, struct raw r, int e, int present)
-{
-    struct lane l = empty_lane();
-    chain(S, &l, map_element(r), 0, e, weights_of(0), present);
-    if (LOGSUMS)
-        settle_one(&l, present);
-    return lane_state(S, l, e, present);
-}
-
-static inline struct state tree(struct state s[ELEMENTS])
-{
-    UNROLL
-    for (int reach = REACH; reach; reach /= 2)
-        UNROLL
-        for (int e = 0; e < REACH; e++)
-            if (e < reach && e + reach < ELEMENTS)
-                s[e] = combine(s[e], s[e + reach]);
-    return s[0];
 }
 
 /* One output, wherever its elements are. */
