@@ -90,11 +90,11 @@ static int node_fits(const struct block_plan *plan, const struct node *node, int
     return fits(plan, node, bits, of[0], of[1], of[2]);
 }
 
-/* Whether all nodes' low bits can be had in integers of `size` bytes, as all operands are; plan->fits says of which
- * ones that is the number itself. */
+/* Whether all nodes' low bits can be had in integers of `size` bytes, as all operands are (0: there is none);
+ * plan->fits says of which ones that is the number itself. */
 static int all_fit(struct block_plan *plan, int size, const struct kernels *kernels)
 {
-    if (!kernels->bits[0] || size > 4)
+    if (!kernels->bits[0] || size < 1 || size > 4)
         return 0;
     for (int i = 0; i < plan->pool->count; i++) {
         const int known = plan->used[i] ? node_fits(plan, &plan->pool->node[i], size) : LOW;
