@@ -83,7 +83,7 @@ struct moments_left {
 };
 struct moments_chain {
     const void *const *x;
-    int64_t lanes, count, lefts;
+    int64_t lanes, count, before, after, lefts;
     struct moments_left left[MOMENTS_LEFTS];
     const void *const *next;
 };

@@ -243,7 +243,7 @@ static void plan_memory(struct mf_plan *plan)
             buffers += data->part_bytes[r][p] * (size_t)data->levels;
             data->states_bytes += data->tiles_bytes[r][p];
         }
-    data->worker_bytes = buffers + data->finish_bytes + (data->gathers ? 2 * PIECE_BYTES : 0) +
+    data->worker_bytes = buffers + data->finish_bytes +
                          (data->root_count ? mf_block_memory(&data->block, data->width) : 0) +
                          (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
     if (!data->split)
@@ -284,7 +284,7 @@ static void plan_lanes(struct mf_plan *plan)
     data->any_order = mf_outer_in_any_order(&plan->problem);
     for (int q = 0; q < data->lane_count; q++) {
         const struct reducer *reducer = &reducers[data->lane[q]];
-        same = same && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
+        same = same && reducer->kind != RED_LSE && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
                data->from[data->lane[q]] == data->from[data->lane[0]];
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
     }
@@ -422,10 +422,6 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
                 c->buffer[r][l][p] = data->part_bytes[r][p] ? memory : c->buffer[r][l][0];
                 memory += data->part_bytes[r][p];
             }
-    }
-    if (data->gathers) {
-        c->piece = memory;
-        memory += 2 * PIECE_BYTES; /* a piece has at least 64 columns */
     }
     if (!data->root_count)
         return;

@@ -6,7 +6,7 @@
 
 /* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once; MAX_LEAVES:
  * of joined_tree. */
-enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 32 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
+enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 8 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
 
 /* WIDTH_BYTES: of a row of a block. SHARED_WIDTH: the least columns that a thread is given of one. */
 enum { WIDTH_BYTES = 65536, STRIP_ELEMENTS = 16384, SHARED_WIDTH = 256 };
@@ -63,7 +63,6 @@ struct columns {
     int64_t strip;                    /* the plan's, or 1 for elements that end inside a strip */
     char *answer;                     /* where folds go when they are the output; else null */
     struct block block;
-    char *piece;                           /* a piece of a lane's rows, gathered */
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */
     char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
 };

@@ -55,10 +55,10 @@ static int64_t rows_wanted(const struct reducer *reducer, int64_t count)
     return reducer->kind == RED_LSE ? count : FEW_ROWS;
 }
 
-/* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state is
- * continued. */
+/* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state of so many rows
+ * is continued, where the reducer does not end with this call `after` rows of its chain come later. */
 static void chain_columns(struct columns *c, int r, const void *const *x, int64_t count, int64_t i, int64_t n,
-                          int level, int append, const void *const *next)
+                          int level, int64_t append, int64_t after, const void *const *next)
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
@@ -73,7 +73,7 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
         then[row] = (const void *)((uintptr_t)next[row] + (size_t)i * item);
     next = next ? then : NULL;
     if (mf_reducer_is_squares(&c->plan->problem, reducer) && from >= 0)
-        k->summary_chain[from](&(struct summary){.squares = a}, append, at, count, n, next);
+        k->summary_chain[from](&(struct summary){.squares = a}, append != 0, at, count, n, next);
     else if (c->outer->byte_sums)
         k->byte_sums[from](c->buffer[r][1][0], NULL, at, count, n, next);
     else if (c->outer->narrow)
@@ -85,7 +85,9 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
         (from >= 0 ? k->lse_chain_from[from] : k->lse[reducer->cls].chain)(a, b, at, count, n, next);
     else
         (from >= 0 ? k->moments_chain_from[from] : k->moments[reducer->cls].chain)(
-            &(struct moments_chain){.x = at, .lanes = 1, .count = count, .next = next}, a, b, n);
+            &(struct moments_chain){
+                .x = at, .lanes = 1, .count = count, .before = append, .after = after, .next = next},
+            a, b, n);
 }
 
 /* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
@@ -113,24 +115,26 @@ static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_
     return rows;
 }
 
-/* Several reducers on the same rows: piece by piece, each gathered first. A lane's rows are a power of two apart as
- * often as not and would push each other out of every cache. */
-static void chain_pieces(struct columns *c, const void *const *x, int64_t count, int64_t width, int level)
+/* Several reducers on the same rows, a few of them and a piece of their columns at a time, which is in the nearest
+ * cache when the second reducer reads it. A lane's rows are a power of two apart as often as not: more of them would
+ * push each other out of every cache. then: rows after all these. */
+static void chain_pieces(struct columns *c, const void *const *x, int64_t count, int64_t width, int level,
+                         const void *const *then)
 {
     const struct outer_plan *outer = c->outer;
-    size_t item = row_item(c, outer->lane[0]);
-    int64_t piece = PIECE_BYTES / (count * (int64_t)item) / 64 * 64;
-    piece = piece < 64 ? 64 : piece;
-    for (int64_t i = 0; i < width; i += piece) {
-        int64_t n = width - i < piece ? width - i : piece;
-        const void *at[MAX_CHAIN];
-        for (int64_t k = 0; k < count; k++) {
-            char *row = c->piece + (size_t)(k * n) * item;
-            memcpy(row, (const char *)x[k] + (size_t)i * item, (size_t)n * item);
-            at[k] = (const void *)((uintptr_t)row - (uintptr_t)i * item); /* chain_columns adds i columns */
+    const int64_t item = (int64_t)row_item(c, outer->lane[0]), piece = PIECE_BYTES / FEW_ROWS / item;
+    for (int64_t k = 0, rows; k < count; k += rows) {
+        rows = count - k < FEW_ROWS ? count - k : FEW_ROWS;
+        const void *const *const after = k + rows == count ? then : k + rows + FEW_ROWS <= count ? x + k + rows : NULL;
+        for (int64_t i = 0, n; i < width; i += n) {
+            const void *next[FEW_ROWS];
+            n = width - i < piece ? width - i : piece;
+            for (int64_t row = 0; after && row < FEW_ROWS; row++) /* chain_columns adds i columns */
+                next[row] = (const void *)((uintptr_t)after[row] - (uintptr_t)(i * item));
+            for (int q = 0; q < outer->lane_count; q++)
+                chain_columns(c, outer->lane[q], x + k, rows, i, n, level, k, count - k - rows,
+                              q == 0 && i + n == width && after ? next : NULL);
         }
-        for (int q = 0; q < outer->lane_count; q++)
-            chain_columns(c, outer->lane[q], at, count, i, n, level, 0, NULL);
     }
 }
 
@@ -165,7 +169,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
         mf_outer_evaluate(c, e, count, gap, then, end);
     if (outer->gathers) {
         find_rows(c, outer->lane[0], e, count, gap, x);
-        chain_pieces(c, x, count, width, level);
+        chain_pieces(c, x, count, width, level, rows_ahead(c, outer->lane[0], then, end, gap, FEW_ROWS, ahead));
         return;
     }
     for (int q = 0; q < outer->lane_count; q++) {
@@ -177,7 +181,7 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
             q += outer->together - 1;
             continue;
         }
-        chain_columns(c, r, x, count, 0, width, level, append, rows_ahead(c, r, then, end, gap, wanted, ahead));
+        chain_columns(c, r, x, count, 0, width, level, append, 0, rows_ahead(c, r, then, end, gap, wanted, ahead));
     }
 }
 
