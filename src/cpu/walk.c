@@ -118,7 +118,29 @@ int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n)
     return (f ? f % size : 0) + n <= size;
 }
 
-enum { AHEAD_ROWS = 8, AHEAD_BYTES = 256 };
+int64_t mf_walk_ahead(const struct walk *walk, int item)
+{
+    enum { AHEAD = 8192, MOST_ROWS = 64 };
+    const int last = walk->loops - 1;
+    if (!last || walk->stride[last] != 1)
+        return 0;
+    const int64_t rows = AHEAD / (walk->size[last] * item) + 1;
+    return (rows < MOST_ROWS ? rows : MOST_ROWS) * walk->stride[last - 1] * item;
+}
+
+void mf_copy_run(void *to, const void *from, int64_t bytes, int64_t ahead)
+{
+    enum { LINE = 64 };
+    int64_t b = 0;
+    for (; ahead && b + LINE <= bytes; b += LINE) {
+        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(ahead + b)), 0, 2);
+        memcpy((char *)to + b, (const char *)from + b, LINE);
+    }
+    if (ahead && b < bytes)
+        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(ahead + b)), 0, 2);
+    memcpy((char *)to + b, (const char *)from + b, (size_t)(bytes - b));
+}
+
 #define T uint8_t
 #define BITS 8
 #include "walk_copy.inc"

@@ -22,6 +22,12 @@ void mf_walk_offsets(const struct walk *walk, int64_t f, int64_t step, int64_t n
 /* Whether positions f ... f+n-1 lie within one run of the last loop. */
 int mf_walk_in_run(const struct walk *walk, int64_t f, int64_t n);
 
+/* How many bytes after an element the one lies that is to be asked for when it is read, some kilobytes of runs later; 0
+ * where processors see it coming. */
+int64_t mf_walk_ahead(const struct walk *walk, int item);
+/* Copies a run, and asks for what lies `ahead` bytes later, if not 0. */
+void mf_copy_run(void *to, const void *from, int64_t bytes, int64_t ahead);
+
 /* to[0 ... n-1] = the elements at positions f ... f+n-1; item is their size in bytes (1, 2, 4, 8). */
 void mf_walk_gather(const struct walk *walk, int item, const char *base, int64_t f, int64_t n, void *to);
 /* The reverse. */
