@@ -130,6 +130,18 @@ count_parts() {
     count "$1" $good $bad 0 "$2"
 }
 
+# verify_parts [TOOL...]: the parts of the files of problems beside each other, under a tool or not.
+verify_parts() {
+    for lines in "$work"/part.??; do
+        (
+            timeout "${GPU_SECONDS:-3600}" "$@" "$modefold" verify --device "$device" --file "$lines" \
+                >"$lines.log" 2>&1
+            echo $? >"$lines.status"
+        ) &
+    done
+    wait
+}
+
 if [ "$device" = none ]; then
     count "problems" 0 0 1 "no GPU opens"
 else
@@ -140,18 +152,22 @@ else
     for tool in verify ${COMPUTE_SANITIZER:+memcheck racecheck}; do
         [ -s "$work/lines" ] || break
         began=$(date +%s)
-        for lines in "$work"/part.??; do
-            set --
-            [ "$tool" = verify ] || set -- "$COMPUTE_SANITIZER" --tool "$tool" --error-exitcode 99 --print-limit 5
-            (
-                timeout "${GPU_SECONDS:-3600}" "$@" "$modefold" verify --device "$device" --file "$lines" \
-                    >"$lines.log" 2>&1
-                echo $? >"$lines.status"
-            ) &
-        done
-        wait
+        set --
+        [ "$tool" = verify ] || set -- "$COMPUTE_SANITIZER" --tool "$tool" --error-exitcode 99 --print-limit 5
+        verify_parts "$@"
         count_parts "files of problems, $tool" "$(($(date +%s) - began)) s"
     done
+    rm -f "$work"/part.*
+    case $device in
+    cuda:*)
+        began=$(date +%s)
+        grep -vE '^(#|$)' "$source/tests/gpu_large.txt" >"$work/lines"
+        split -n "r/$JOBS" "$work/lines" "$work/part."
+        verify_parts
+        count_parts "large problems" "$(($(date +%s) - began)) s"
+        ;;
+    *) count "large problems" 0 0 1 "they are for cuda" ;;
+    esac
     share=$(((GPU_COUNT + JOBS - 1) / JOBS)) job=0 began=$(date +%s)
     while [ $job -lt "$JOBS" ] && [ "$GPU_COUNT" -gt 0 ]; do
         (
