@@ -456,8 +456,8 @@ static inline struct state chained(struct state s, struct state next, int before
 
 /* The fold of count <= TILE states that lie one after the other, by a block: its first thread gets the result. shared:
  * FOLD_THREADS states. n: as chained. */
-static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBAL const struct state *from, int count,
-                                      int64_t n)
+static inline struct state group_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared,
+                                      GLOBAL const struct state *from, int count, int64_t n)
 {
     struct state s[ON_THREAD];
     UNROLL
@@ -489,7 +489,7 @@ static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBA
             if (j < reach && (j + reach) * FOLD_THREADS < count)
                 s[j] = combine(s[j], s[j + reach]);
     NO_UNROLL
-    for (int reach = FOLD_THREADS / 2; reach; reach /= 2) {
+    for (int reach = FOLD_THREADS / 2; reach >= WARP; reach /= 2) {
         if (THREAD < 2 * reach)
             shared[THREAD] = s[0];
         BARRIER();
@@ -497,5 +497,5 @@ static inline struct state group_fold(SHARED_POINTER struct state *shared, GLOBA
             s[0] = combine(s[0], shared[THREAD + reach]);
         BARRIER();
     }
-    return s[0];
+    return warp_tree(exchange_, s, count, WARP);
 }

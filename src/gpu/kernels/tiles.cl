@@ -287,25 +287,26 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         group = first / TILE;
         last = group + 1;
         const int64_t mine = last < groups ? TILE : tiles - group * TILE;
-        if (!last_to_arrive(counters + group, (mine + S->p[2] - 1) / S->p[2], &flag))
+        if (!last_to_arrive(counters + group, (uint32_t)(mine + S->p[2] - 1) / (uint32_t)S->p[2], &flag))
             return;
     } else {
         FENCE();
         BARRIER();
     }
+    struct state a = state_identity();
     for (;;) {
         for (; group < last; group++) {
             const int64_t left = count - group * TILE;
-            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE,
-                                        WHOLE_TILES && count == tiles ? TILE : 0);
-            if (THREAD == 0)
+            a = group_fold(exchange_, shared, states + group * TILE, left < TILE ? (int)left : TILE,
+                           WHOLE_TILES && count == tiles ? TILE : 0);
+            if (THREAD == 0 && groups > 1)
                 states[count + group] = a;
         }
-        if (parts > 1 && count == tiles && groups > 1 && !last_to_arrive(counters + groups, groups, &flag))
-            return;
-        states += count;
         if (groups == 1)
             break;
+        if (parts > 1 && count == tiles && !last_to_arrive(counters + groups, groups, &flag))
+            return;
+        states += count;
         count = groups;
         groups = (count + TILE - 1) / TILE;
         group = 0;
@@ -314,7 +315,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         BARRIER();
     }
     if (THREAD == 0)
-        finish_output(T, S, o, load_state(states), S->reduced_total);
+        finish_output(T, S, o, a, S->reduced_total);
 #endif
 }
 #endif
