@@ -454,10 +454,26 @@ static inline struct state chained(struct state s, struct state next, int before
     return combine(s, next);
 }
 
+#ifndef AWAITED
+#define AWAITED 0
+#endif
+#if AWAITED
+/* A state, once it is there, which was read before; its place waits for the next launch's then. */
+static inline struct state awaited(struct state s, GLOBAL struct state *place)
+{
+    while (mf_f32_bits(s.r0) == AWAITED)
+        s.r0 = *(GLOBAL volatile float *)&place->r0;
+    place->r0 = mf_bits_f32(AWAITED);
+    return s;
+}
+#else
+#define awaited(s, place) (s)
+#endif
+
 /* The fold of count <= TILE states that lie one after the other, by a block: its first thread gets the result. shared:
  * FOLD_THREADS states. n: as chained. */
 static inline struct state group_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared,
-                                      GLOBAL const struct state *from, int count, int64_t n)
+                                      GLOBAL struct state *from, int count, int64_t n)
 {
     struct state s[ON_THREAD];
     UNROLL
@@ -479,8 +495,10 @@ static inline struct state group_fold(EXCHANGE_TYPE exchange_, SHARED_POINTER st
         for (int u = 0; u < READ_AT_ONCE; u++)
             UNROLL
             for (int j = 0; j < ON_THREAD; j++)
-                if ((k + u) * LANES + j * FOLD_THREADS + (KNOWN_WEIGHTS ? THREAD : 0) < count)
-                    s[j] = chained(s[j], next[u][j], k + u, n);
+                if ((k + u) * LANES + j * FOLD_THREADS + (KNOWN_WEIGHTS || AWAITED ? THREAD : 0) < count) {
+                    const struct state one = awaited(next[u][j], from + (k + u) * LANES + THREAD + j * FOLD_THREADS);
+                    s[j] = chained(s[j], one, k + u, n);
+                }
     }
     UNROLL
     for (int reach = ON_THREAD / 2; reach; reach /= 2)

@@ -6,6 +6,10 @@
  *
  * Moments of full tiles (WHOLE_TILES) are merged by weights that are known: those of a chain's steps (chain_weights).
  *
+ * AWAITED: instead of counting who has finished, the block of an output's last tiles folds the states of the output
+ * p[4] before, waiting for those that are not there yet: that are AWAITED, the bits of a NaN that no 16-bit float
+ * becomes, nor any operation makes. It waits for blocks before it only, and a GPU begins blocks in their order.
+ *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
 
@@ -280,6 +284,18 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #else
     /* level by level; of the first one, where several blocks have tiles of the output, the last block of each TILE tiles
      * folds these, and the last of these blocks goes on */
+#if AWAITED
+    if (end < tiles)
+        return;
+    /* nobody comes behind the last outputs */
+    for (int64_t of = o < S->p[4] ? o : o - S->p[4]; of == o - S->p[4] || (of == o && o + S->p[4] >= S->kept_total);
+         of += S->p[4]) {
+        states = (GLOBAL struct state *)workspace + of * S->p[3];
+        const struct state a = group_fold(exchange_, shared, states, (int)tiles, 0);
+        if (THREAD == 0)
+            finish_output(T, S, of, a, S->reduced_total);
+    }
+#else
     int64_t count = tiles, groups = (tiles + TILE - 1) / TILE, group = 0, last = groups;
     GLOBAL uint32_t *counters =
         (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]) + o * (groups + 1);
@@ -316,6 +332,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     }
     if (THREAD == 0)
         finish_output(T, S, o, a, S->reduced_total);
+#endif
 #endif
 }
 #endif
