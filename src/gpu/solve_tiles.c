@@ -129,7 +129,7 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
         problem->reduced_total >= MUCH / item / problem->kept_total)
         return item == 2 ? lanes ? (struct tiles_form){4, 8, 128, 512, 0} : (struct tiles_form){vector, 16, 128, 128, 0}
                : item == 4 ? (struct tiles_form){vector, 32, 256, 256, 0}
-                           : (struct tiles_form){2, 32, 256, 256, 0};
+                           : (struct tiles_form){4, 16, 256, 256, 0};
     if (lanes && vector > 1 && has_full_moments(problem) && has_short_steps(problem))
         return item == 2   ? (struct tiles_form){vector, 4, 128, 0, 0}
                : item == 4 ? (struct tiles_form){vector, 16, 256, GPU_ROOM, 0}

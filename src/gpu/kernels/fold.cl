@@ -24,6 +24,8 @@ enum {
     LEFT_OVER = OWN > TEAM ? OWN / TEAM : 1 /* lanes that a thread still has when each level has halved them */
 };
 
+typedef char a_warp_has_room_for_a_team[TEAM <= WARP ? 1 : -1];
+
 /* The lane that j is, of the team's thread t. */
 static inline int lane_of(int t, int j)
 {
