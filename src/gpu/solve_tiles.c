@@ -106,6 +106,13 @@ static int64_t lanes_as_blocks(const struct problem *problem, int64_t tiles, int
                : 0;
 }
 
+/* Whether the last loop is whole tiles. */
+static int has_whole_runs(const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    return nest->reduced && nest->size[nest->kept + nest->reduced - 1] % TILE == 0;
+}
+
 /* Blocks that share an output come in few waves, of which the last should not be long: they are small, smallest where
  * elements' places take divisions. (Measured on an H200.) Where there is much to read and states are one number, few
  * warps read all of a tile before they compute, or half of 16-bit floats (1 to 4 % on an H100); of these a quarter by
@@ -124,7 +131,7 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
                                       : GPU_ROOM,
                               0};
     const int number = item == 8 ? mf_emit_state_words(problem) == 2 : one;
-    if (number && item > 1 && vector > 1 && !shifted && problem->memory.reduced == 1 &&
+    if (number && item > 1 && vector > 1 && !shifted && (problem->memory.reduced == 1 || has_whole_runs(problem)) &&
         mf_gpu_only_operand(problem) >= 0 && problem->kept_total && !(item == 2 && sums_values(&problem->program)) &&
         problem->reduced_total >= MUCH / item / problem->kept_total)
         return item == 2 ? lanes ? (struct tiles_form){4, 8, 128, 512, 0} : (struct tiles_form){vector, 16, 128, 128, 0}
@@ -183,16 +190,19 @@ static void add_along(const struct problem *problem, struct gpu_choice *choice)
                 mf_emit_has_kind(problem, RED_MOMENTS));
 }
 
-/* Sums, products and extremes of 16-bit floats, of much memory: blocks of as many tiles as they have warps, which may go
- * as soon as these are read, without counting how many have. (6 % faster than larger ones that count, on an H200.) */
+/* Sums, products and extremes of 16-bit floats, and sums of bytes, of much memory: blocks of as many tiles as they have
+ * warps, which may go as soon as these are read, without counting how many have. (3 to 6 % faster than larger ones that
+ * count, on an H200; bytes of short runs are not.) */
 static int is_awaited(const struct mf_plan *plan, int64_t tiles, int vector)
 {
-    enum { ARCHITECTURE = 80, LEAST = 8, MUCH = 1 << 25 /* elements */ };
+    enum { ARCHITECTURE = 80, LEAST = 8, MUCH = 1 << 26 /* bytes */ };
     const struct problem *problem = &plan->problem;
-    return tiles >= LEAST && tiles < TILE && vector == 8 &&
+    const int bytes = mf_emit_bytes_operand(problem) >= 0;
+    return tiles >= LEAST && tiles < TILE && vector >= 8 &&
            MF_GPU_LIMITS(plan->device->gpu)->architecture >= ARCHITECTURE && !plan->condition &&
-           mf_gpu_folds_halves(problem) && mf_emit_state_words(problem) == 1 && problem->memory.reduced == 1 &&
-           !problem->memory.window_count && problem->kept_total && problem->reduced_total >= MUCH / problem->kept_total;
+           (bytes || (mf_gpu_folds_halves(problem) && mf_emit_state_words(problem) == 1)) &&
+           (problem->memory.reduced == 1 || (has_whole_runs(problem) && !bytes)) && !problem->memory.window_count &&
+           problem->kept_total && problem->reduced_total >= MUCH / mf_gpu_widest_item(problem) / problem->kept_total;
 }
 
 /* What the workspace then begins with. */
@@ -290,9 +300,11 @@ static mf_status make(struct mf_plan *plan)
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,
                 "#define BATCH %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
-                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define AWAITED %d\n",
+                "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define AWAITED %d\n"
+                "#define WHOLE_RUNS %d\n",
                 form.batch, choice.vector, few, beside, lanes > 0,
-                choice.vector > 1 && wants_loads_together(problem, parts), awaits ? AWAITED : 0);
+                choice.vector > 1 && wants_loads_together(problem, parts), awaits ? AWAITED : 0,
+                has_whole_runs(problem));
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
     if (!awaits)

@@ -4,6 +4,9 @@
  * together. */
 /* Whether all that are folded are whole batches, or whole tiles. IN_A_ROW: batches of a whole tile are no loop, so that
  * a step's number, and with it the weights of moments, are constants, and a batch's loads overlap the one before. */
+#ifndef WHOLE_RUNS
+#define WHOLE_RUNS 0
+#endif
 #ifndef WHOLE_BATCHES
 #define WHOLE_BATCHES 0
 #endif
@@ -157,7 +160,8 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
     return r;
 }
 
-#define ONE_ADDRESS (TEAM_VECTOR > 1 && REDUCED == 1 && !WINDOWS)
+/* WHOLE_RUNS: the last loop is whole tiles, so that a tile is of one run. */
+#define ONE_ADDRESS (TEAM_VECTOR > 1 && (REDUCED == 1 || WHOLE_RUNS) && !WINDOWS)
 
 /* Whether a batch's loads wait for each other, as they do not by themselves where that saves registers. */
 #ifndef TOGETHER
@@ -234,7 +238,7 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
             r[u][f] = no_elements();
             if (u < steps && (full || TEAM_VECTOR > 1 || e < n)) {
                 if (full && ONE_ADDRESS) /* the others at constant distances */
-                    p[u][f] = element_place(S, from, u * LANES + lane_of(0, f));
+                    p[u][f] = place_beside(S, from, LOOPS - 1, u * LANES + lane_of(0, f));
                 else
                     p[u][f] = element_place(S, start, first + (full || e < n ? e : last));
                 if (SHIFTED && !vectors)
@@ -460,12 +464,22 @@ static inline struct state chained(struct state s, struct state next, int before
 #define AWAITED 0
 #endif
 #if AWAITED
-/* A state, once it is there, which was read before; its place waits for the next launch's then. */
-static inline struct state awaited(struct state s, GLOBAL struct state *place)
+static inline uint32_t low_word(float x)
 {
-    while (mf_f32_bits(s.r0) == AWAITED)
-        s.r0 = *(GLOBAL volatile float *)&place->r0;
-    place->r0 = mf_bits_f32(AWAITED);
+    return mf_f32_bits(x);
+}
+
+static inline uint32_t low_word(int64_t x)
+{
+    return (uint32_t)x;
+}
+
+/* A state, once it is there, which was read before; its place waits for the next launch's then. (A kernel of CUDA.) */
+static inline struct state awaited(struct state s, struct state *place)
+{
+    while (low_word(s.r0) == AWAITED)
+        s.r0 = *(volatile decltype(s.r0) *)&place->r0;
+    *(uint32_t *)place = AWAITED;
     return s;
 }
 #else

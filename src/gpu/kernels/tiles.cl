@@ -7,8 +7,9 @@
  * Moments of full tiles (WHOLE_TILES) are merged by weights that are known: those of a chain's steps (chain_weights).
  *
  * AWAITED: instead of counting who has finished, the block of an output's last tiles folds the states of the output
- * p[4] before, waiting for those that are not there yet: that are AWAITED, the bits of a NaN that no 16-bit float
- * becomes, nor any operation makes. It waits for blocks before it only, and a GPU begins blocks in their order.
+ * p[4] before, waiting for those that are not there yet: whose low word is AWAITED, the bits of a NaN that no 16-bit
+ * float becomes, nor any operation makes; a sum of a tile's bytes is smaller. It waits for blocks before it only, and a
+ * GPU begins blocks in their order.
  *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
