@@ -173,6 +173,11 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
 #define BATCH_LOADED() LOADED()
 #endif
 
+/* Of a tile that is not whole, where a batch is so much that the assembler, which has its conditions and addresses too,
+ * would load one after the other: fewer steps, and those together. (f32 rows of 20,000: 820 GB/s before, on an H200.) */
+#define MUCH_AT_ONCE (BATCH * FETCHES * sizeof(struct raws) > 256)
+#define STEPS_OF_PART (MUCH_AT_ONCE ? BATCH / 2 : BATCH)
+
 /* VECTOR lanes before and after all steps. */
 static inline void start_lanes(struct lane l[VECTOR])
 {
@@ -247,6 +252,8 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
                     r[u][f] = fetch_vector(T, S, p[u][f], LOOPS - 1, vectors);
             }
         }
+    if (!full && MUCH_AT_ONCE)
+        LOADED_TOGETHER();
     BATCH_LOADED();
 #if BYTES
     UNROLL
@@ -297,8 +304,8 @@ static inline void batches(struct tensors T, shape_ptr S, struct place start, in
             batch(T, S, start, first, k, n, 1, BATCH, 1, 0, s);
     } else {
         NO_UNROLL
-        for (int k = 0; k * LANES < n + shift; k += BATCH)
-            batch(T, S, start, first, k, n, 0, BATCH, 1, shift, s);
+        for (int k = 0; k * LANES < n + shift; k += STEPS_OF_PART)
+            batch(T, S, start, first, k, n, 0, STEPS_OF_PART, 1, shift, s);
     }
 }
 
