@@ -205,13 +205,23 @@ static int is_awaited(const struct mf_plan *plan, int64_t tiles, int vector)
            problem->kept_total && problem->reduced_total >= MUCH / mf_gpu_widest_item(problem) / problem->kept_total;
 }
 
-/* What the workspace then begins with. */
-static const uint32_t *awaited_states(int64_t bytes)
+/* The plan of that, whose workspace begins with states that are not there yet. */
+static mf_status make_awaited(struct mf_plan *plan, struct gpu_choice *choice)
 {
-    uint32_t *states = mf_alloc((size_t)bytes);
-    for (int64_t i = 0; states && i < bytes / 4; i++)
+    uint32_t *states = mf_alloc((size_t)choice->workspace_bytes);
+    mf_status status = MF_ERROR_MEMORY;
+    for (int64_t i = 0; states && i < choice->workspace_bytes / (int64_t)sizeof *states; i++)
         states[i] = AWAITED;
-    return states;
+    choice->table = states;
+    choice->table_bytes = choice->workspace_bytes;
+    if (states) {
+        status = mf_gpu_make(plan, choice);
+    } else {
+        mf_free(choice->macros.text);
+        mf_free(choice->functions.text);
+    }
+    mf_free(states);
+    return status;
 }
 
 /* Tiles of a block, where an output has so many parts: whole turns of its teams. exact: any number, if the tiles are of
@@ -307,14 +317,7 @@ static mf_status make(struct mf_plan *plan)
                 has_whole_runs(problem));
     snprintf(choice.text, sizeof choice.text, "%lld tiles, %lld a block, vectors of %d", (long long)tiles,
              (long long)share, choice.vector);
-    if (!awaits)
-        return mf_gpu_make(plan, &choice);
-    const uint32_t *states = awaited_states(choice.workspace_bytes);
-    choice.table = states;
-    choice.table_bytes = choice.workspace_bytes;
-    const mf_status status = states ? mf_gpu_make(plan, &choice) : MF_ERROR_MEMORY;
-    mf_free((void *)(uintptr_t)states);
-    return status;
+    return awaits ? make_awaited(plan, &choice) : mf_gpu_make(plan, &choice);
 }
 
 const struct solver mf_gpu_tiles = {
