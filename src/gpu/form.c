@@ -187,6 +187,11 @@ int mf_gpu_lanes_at_once(const struct problem *problem, int loop)
                : 0;
 }
 
+int mf_gpu_folds_halves(const struct problem *problem)
+{
+    return is_of_halves(problem, RED_FOLD);
+}
+
 int mf_gpu_has_paired_sums(const struct problem *problem)
 {
     return is_of_halves(problem, RED_LSE);

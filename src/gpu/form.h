@@ -45,6 +45,8 @@ int mf_gpu_only_operand(const struct problem *problem);
 /* For arguments of columns of 16-bit floats: how many neighbours along a loop a
  * thread takes with all steps of their lanes in registers (kernels/lanes.cl), or 0; and the macros of that. */
 int mf_gpu_lanes_at_once(const struct problem *problem, int loop);
+/* Whether all that is asked for is a sum, product or extreme of 16-bit floats as they are. */
+int mf_gpu_folds_halves(const struct problem *problem);
 /* Whether all that is asked for is a logsumexp of 16-bit floats as they are, two of which are compared as one. */
 int mf_gpu_has_paired_sums(const struct problem *problem);
 void mf_gpu_define_lanes(const struct problem *problem, int vector, struct gpu_text *macros);

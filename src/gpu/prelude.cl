@@ -134,6 +134,7 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 #endif
+#define FENCE_OF_EACH() FENCE()
 #define store_two(to, a, b) (*(__global uint2 *)(to) = (uint2)(a, b))
 #define store_four(to, a, b, c, d) (*(__global uint4 *)(to) = (uint4)(a, b, c, d))
 #define FOLLOW_STREAM() ((void)0)

@@ -264,6 +264,7 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #define BARRIER_AND(condition) __syncthreads_and(condition) /* whether it holds for all threads of the block */
 #define WARP_BARRIER() __syncwarp() /* what threads of a warp wrote to shared memory is there for the others */
 #define FENCE() __threadfence()
+#define FENCE_OF_EACH() ((void)0) /* before a barrier and one thread's fence, which is for all that came before it */
 #define FOLLOW_STREAM() follow_stream()
 #define FOLLOW_STREAM_KNOWING(addresses) follow_stream_knowing(addresses)
 #define LET_FOLLOW() let_follow()

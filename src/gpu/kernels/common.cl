@@ -398,14 +398,16 @@ static inline int lane_count(int n, int lane)
  * before is then there for it to read. flag: one int of shared memory. */
 static inline int last_to_arrive(GLOBAL uint32_t *counter, int64_t blocks, SHARED_POINTER int *flag)
 {
-    FENCE();
+    FENCE_OF_EACH();
     BARRIER();
     if (THREAD == 0) {
+        FENCE();
         *flag = COUNT_UP(counter) == (uint32_t)(blocks - 1);
         if (*flag)
             *counter = 0;
     }
     BARRIER();
-    FENCE();
+    if (*flag)
+        FENCE();
     return *flag;
 }

@@ -6,6 +6,11 @@
  *
  * Moments of full tiles (WHOLE_TILES) are merged by weights that are known: those of a chain's steps (chain_weights).
  *
+ * AWAITED: instead of counting who has finished, the block of an output's last tiles folds the states of the output
+ * p[4] before, waiting for those that are not there yet: whose low word is AWAITED, the bits of a NaN that no 16-bit
+ * float becomes, nor any operation makes; a sum of a tile's bytes is smaller. It waits for blocks before it only, and a
+ * GPU begins blocks in their order.
+ *
  * p[0]: tiles of an output; p[2] divides TILE, so that a block's tiles are of one group of TILE. workspace: p[3] states
  * for every output, then for every output a counter for each group, and one. */
 
@@ -280,6 +285,18 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #else
     /* level by level; of the first one, where several blocks have tiles of the output, the last block of each TILE tiles
      * folds these, and the last of these blocks goes on */
+#if AWAITED
+    if (end < tiles)
+        return;
+    /* nobody comes behind the last outputs */
+    for (int64_t of = o < S->p[4] ? o : o - S->p[4]; of == o - S->p[4] || (of == o && o + S->p[4] >= S->kept_total);
+         of += S->p[4]) {
+        states = (GLOBAL struct state *)workspace + of * S->p[3];
+        const struct state a = group_fold(exchange_, shared, states, (int)tiles, 0);
+        if (THREAD == 0)
+            finish_output(T, S, of, a, S->reduced_total);
+    }
+#else
     int64_t count = tiles, groups = (tiles + TILE - 1) / TILE, group = 0, last = groups;
     GLOBAL uint32_t *counters =
         (GLOBAL uint32_t *)((GLOBAL struct state *)workspace + S->kept_total * S->p[3]) + o * (groups + 1);
@@ -287,25 +304,26 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         group = first / TILE;
         last = group + 1;
         const int64_t mine = last < groups ? TILE : tiles - group * TILE;
-        if (!last_to_arrive(counters + group, (mine + S->p[2] - 1) / S->p[2], &flag))
+        if (!last_to_arrive(counters + group, (uint32_t)(mine + S->p[2] - 1) / (uint32_t)S->p[2], &flag))
             return;
     } else {
         FENCE();
         BARRIER();
     }
+    struct state a = state_identity();
     for (;;) {
         for (; group < last; group++) {
             const int64_t left = count - group * TILE;
-            struct state a = group_fold(shared, states + group * TILE, left < TILE ? (int)left : TILE,
-                                        WHOLE_TILES && count == tiles ? TILE : 0);
-            if (THREAD == 0)
+            a = group_fold(exchange_, shared, states + group * TILE, left < TILE ? (int)left : TILE,
+                           WHOLE_TILES && count == tiles ? TILE : 0);
+            if (THREAD == 0 && groups > 1)
                 states[count + group] = a;
         }
-        if (parts > 1 && count == tiles && groups > 1 && !last_to_arrive(counters + groups, groups, &flag))
-            return;
-        states += count;
         if (groups == 1)
             break;
+        if (parts > 1 && count == tiles && !last_to_arrive(counters + groups, groups, &flag))
+            return;
+        states += count;
         count = groups;
         groups = (count + TILE - 1) / TILE;
         group = 0;
@@ -314,7 +332,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         BARRIER();
     }
     if (THREAD == 0)
-        finish_output(T, S, o, load_state(states), S->reduced_total);
+        finish_output(T, S, o, a, S->reduced_total);
+#endif
 #endif
 }
 #endif
