@@ -3,8 +3,8 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. WHOLE_LANES: that is all of one, by lanes.cl; ONE_PART: no tile is taken
- * to be full. PRESENT: how many of the HELD have elements at all. FLOWING: in turn, while the next elements of a whole
+ * its lanes together, BATCH steps at once (WHOLE_BATCH: of a whole tile's lanes in turn). WHOLE_LANES: that is all of
+ * one, by lanes.cl; ONE_PART: no tile is taken to be full. PRESENT: how many of the HELD have elements at all. FLOWING: in turn, while the next elements of a whole
  * tile are loaded. GATHERED: what sums are asked at last is kept of all lanes, not asked of each; which is faster is the
  * assembler's chance (4 % of f32 on an H200).
  *
@@ -183,15 +183,15 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
-/* One lane's elements, BATCH at once. */
+/* One lane's elements, `steps` at once. */
 static inline void turn_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k,
-                              int n, int full, int lane, struct lane l[VECTOR])
+                              int n, int full, int lane, const int steps, struct lane l[VECTOR])
 {
-    struct raws r[BATCH];
-    struct place p[BATCH];
+    struct raws r[WHOLE_BATCH];
+    struct place p[WHOLE_BATCH];
     struct walk walk = walk_from(S, start, first + k * LANES + lane, LANES);
     UNROLL
-    for (int u = 0; u < BATCH; u++) {
+    for (int u = 0; u < steps; u++) {
         r[u] = no_elements();
         p[u] = walked(S, start, &walk, u > 0);
         if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
@@ -199,7 +199,7 @@ static inline void turn_batch(struct tensors T, shape_ptr S, struct place start,
     }
     LOADED();
     UNROLL
-    for (int u = 0; u < BATCH; u++) {
+    for (int u = 0; u < steps; u++) {
         const struct weights w = weights_of(k + u);
         const int present = PRESENCE(full || (k + u) * LANES + lane < n, inside(S, p[u]));
         chain_lanes(S, r[u], k + u, first + lane, w, present, l);
@@ -222,12 +222,12 @@ static inline void turn_lane(struct tensors T, shape_ptr S, struct place start, 
 #endif
     if (often && n == TILE) {
         NO_UNROLL
-        for (int k = 0; k < TILE / LANES; k += BATCH)
-            turn_batch(T, S, start, first, k, n, 1, lane, l);
+        for (int k = 0; k < TILE / LANES; k += WHOLE_BATCH)
+            turn_batch(T, S, start, first, k, n, 1, lane, WHOLE_BATCH, l);
     } else {
         NO_UNROLL
         for (int k = 0; k * LANES + lane < n; k += BATCH)
-            turn_batch(T, S, start, first, k, n, 0, lane, l);
+            turn_batch(T, S, start, first, k, n, 0, lane, BATCH, l);
     }
 }
 
