@@ -133,6 +133,19 @@ static double worth_of(const struct problem *problem, const struct columns_form 
     return busy * (in_flight < 1 ? in_flight : 1) * span / (span + 1) * wide * warps / (warps + 8);
 }
 
+/* Whether sums are of pairs: then most elements are read where all lanes have as many, and few at once elsewhere. */
+static int has_pairs(const struct problem *problem, int vector)
+{
+    return vector > 1 && mf_gpu_has_paired_sums(problem) && problem->memory.reduced == 1 &&
+           !problem->memory.window_count;
+}
+
+/* How many of their steps at once, of a whole tile's all; `batch` where they are few. (Measured on an H200.) */
+static int whole_batch(int64_t reduced, int batch)
+{
+    return reduced >= TILE ? TILE / LANES : reduced >= 16 * LANES ? 16 : reduced > 4 * LANES ? 8 : batch;
+}
+
 /* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
  * are then in registers, and for columns that begin anywhere, whose elements are read one by one. (Forms measured on an
  * H200.) */
@@ -149,7 +162,7 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     } else if (mf_gpu_has_logsums(problem)) {
         vector = 2;
         beside = item < 4 ? 64 : GPU_WARP;
-        batch = item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
+        batch = has_pairs(problem, widest) ? 4 : item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
         threads = item < 4 ? 512 : 256;
     } else if (widest > 1) {
         vector = words > 8 ? 1 : words > 3 ? 2 : 4;
@@ -437,9 +450,10 @@ static mf_status make(struct mf_plan *plan)
     if (form.in_turn && !whole && form.vector > 1 && mf_gpu_has_paired_sums(problem))
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     const int sums = form.in_turn && mf_gpu_has_logsums(problem), item = mf_gpu_widest_item(problem);
-    mf_text_add(&choice.macros, "#define FLOWING %d\n#define GATHERED %d\n",
+    mf_text_add(&choice.macros, "#define FLOWING %d\n#define GATHERED %d\n#define WHOLE_BATCH %d\n",
                 sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
-                sums && item == 4);
+                sums && item == 4,
+                sums && has_pairs(problem, form.vector) ? whole_batch(reduced, form.batch) : form.batch);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n"

@@ -156,10 +156,12 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     return form;
 }
 
-/* Sums of logsumexp of 16-bit floats as they are: a warp takes a tile, in vectors of 4. (Measured on an H200.) */
+/* Sums of logsumexp of 16-bit floats as they are: a warp takes a tile, in vectors of 4. With 48 registers instead of 40
+ * the assembler finds an order in which they are 2 to 5 % faster, 2048 rows of 50,000 a sixth. (Measured on an
+ * H200.) */
 static struct tiles_form sums_form(void)
 {
-    return (struct tiles_form){4, 16, 128, 1536, 0};
+    return (struct tiles_form){4, 8, 128, 1280, 0};
 }
 
 /* Whether all loads of a batch are to come before their use: where states take so many registers that the compiler

@@ -3,10 +3,10 @@
  * inside a thread; the rest goes through shared memory.
  *
  * IN_TURN: a thread's lanes one after the other, all elements of one at once, with the tree walked depth first; else all
- * its lanes together, BATCH steps at once. WHOLE_LANES: that is all of one, by lanes.cl; ONE_PART: no tile is taken
- * to be full. PRESENT: how many of the HELD have elements at all. FLOWING: in turn, while the next elements of a whole
- * tile are loaded. GATHERED: what sums are asked at last is kept of all lanes, not asked of each; which is faster is the
- * assembler's chance (4 % of f32 on an H200).
+ * its lanes together, BATCH steps at once (WHOLE_BATCH: in turn, where all lanes have them). WHOLE_LANES: that is all of
+ * one, by lanes.cl; ONE_PART: no tile is taken to be full. PRESENT: how many of the HELD have elements at all. FLOWING:
+ * in turn, while the next elements of a whole tile are loaded. GATHERED: what sums are asked at last is kept of all
+ * lanes, not asked of each; which is faster is the assembler's chance (4 % of f32 on an H200).
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
@@ -183,15 +183,15 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
-/* One lane's elements, BATCH at once. */
+/* One lane's elements, `steps` at once. */
 static inline void turn_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k,
-                              int n, int full, int lane, struct lane l[VECTOR])
+                              int n, int full, int lane, const int steps, struct lane l[VECTOR])
 {
-    struct raws r[BATCH];
-    struct place p[BATCH];
+    struct raws r[WHOLE_BATCH];
+    struct place p[WHOLE_BATCH];
     struct walk walk = walk_from(S, start, first + k * LANES + lane, LANES);
     UNROLL
-    for (int u = 0; u < BATCH; u++) {
+    for (int u = 0; u < steps; u++) {
         r[u] = no_elements();
         p[u] = walked(S, start, &walk, u > 0);
         if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
@@ -199,14 +199,14 @@ static inline void turn_batch(struct tensors T, shape_ptr S, struct place start,
     }
     LOADED();
     UNROLL
-    for (int u = 0; u < BATCH; u++) {
+    for (int u = 0; u < steps; u++) {
         const struct weights w = weights_of(k + u);
         const int present = PRESENCE(full || (k + u) * LANES + lane < n, inside(S, p[u]));
         chain_lanes(S, r[u], k + u, first + lane, w, present, l);
     }
 }
 
-/* A lane; often: as a constant, whether that is worth a text of its own for full ones. */
+/* A lane; often: as a constant, whether steps that all lanes have are worth a text of their own. */
 static inline void turn_lane(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int lane,
                              const int often, struct lane l[VECTOR])
 {
@@ -220,15 +220,18 @@ static inline void turn_lane(struct tensors T, shape_ptr S, struct place start, 
         whole_lanes(T, S, at, step_of_lane(S), KEPT - 1, first + lane, 0, lane, n, 0, l);
     return;
 #endif
-    if (often && n == TILE) {
-        NO_UNROLL
-        for (int k = 0; k < TILE / LANES; k += BATCH)
-            turn_batch(T, S, start, first, k, n, 1, lane, l);
-    } else {
-        NO_UNROLL
-        for (int k = 0; k * LANES + lane < n; k += BATCH)
-            turn_batch(T, S, start, first, k, n, 0, lane, l);
+    const int at_once = WHOLE_BATCH * LANES == TILE; /* then what is left of a tile goes the other way */
+    int k = 0;
+    if (often && at_once && n == TILE) {
+        turn_batch(T, S, start, first, 0, n, 1, lane, WHOLE_BATCH, l);
+        return;
     }
+    NO_UNROLL
+    for (; often && !at_once && (k + WHOLE_BATCH) * LANES <= n; k += WHOLE_BATCH)
+        turn_batch(T, S, start, first, k, n, 1, lane, WHOLE_BATCH, l);
+    NO_UNROLL
+    for (; k * LANES + lane < n; k += BATCH)
+        turn_batch(T, S, start, first, k, n, 0, lane, BATCH, l);
 }
 
 /* The same, element by element: where vectors are not aligned. */
