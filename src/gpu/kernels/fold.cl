@@ -298,8 +298,8 @@ static inline void batches(struct tensors T, shape_ptr S, struct place start, in
 
 /* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors, unless SHIFTED): the
  * lanes. */
-static inline void team_lanes(struct origins *origins, struct tensors T, shape_ptr S, struct place start, int64_t first,
-                              int n, int vectors, struct state s[OWN])
+static inline void team_lanes(EXCHANGE_TYPE exchange_, struct origins *origins, struct tensors T, shape_ptr S,
+                              struct place start, int64_t first, int n, int vectors, struct state s[OWN])
 {
     struct lane l[OWN];
     int shift = 0;
