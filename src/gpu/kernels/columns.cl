@@ -183,15 +183,18 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
-/* One lane's elements, BATCH at once. */
+/* Of tiles that are not full: more of what sums ask of elements that may be missing is spilled. */
+enum { PART_BATCH = LOGSUMS && BATCH > 8 ? 8 : BATCH };
+
+/* `steps` of one lane's elements at once. */
 static inline void turn_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k,
-                              int n, int full, int lane, struct lane l[VECTOR])
+                              int n, int full, int steps, int lane, struct lane l[VECTOR])
 {
     struct raws r[BATCH];
     struct place p[BATCH];
     struct walk walk = walk_from(S, start, first + k * LANES + lane, LANES);
     UNROLL
-    for (int u = 0; u < BATCH; u++) {
+    for (int u = 0; u < steps; u++) {
         r[u] = no_elements();
         p[u] = walked(S, start, &walk, u > 0);
         if ((full || (k + u) * LANES + lane < n) && inside(S, p[u]))
@@ -199,7 +202,7 @@ static inline void turn_batch(struct tensors T, shape_ptr S, struct place start,
     }
     LOADED();
     UNROLL
-    for (int u = 0; u < BATCH; u++) {
+    for (int u = 0; u < steps; u++) {
         const struct weights w = weights_of(k + u);
         const int present = PRESENCE(full || (k + u) * LANES + lane < n, inside(S, p[u]));
         chain_lanes(S, r[u], k + u, first + lane, w, present, l);
@@ -223,11 +226,11 @@ static inline void turn_lane(struct tensors T, shape_ptr S, struct place start, 
     if (often && n == TILE) {
         NO_UNROLL
         for (int k = 0; k < TILE / LANES; k += BATCH)
-            turn_batch(T, S, start, first, k, n, 1, lane, l);
+            turn_batch(T, S, start, first, k, n, 1, BATCH, lane, l);
     } else {
         NO_UNROLL
-        for (int k = 0; k * LANES + lane < n; k += BATCH)
-            turn_batch(T, S, start, first, k, n, 0, lane, l);
+        for (int k = 0; k * LANES + lane < n; k += PART_BATCH)
+            turn_batch(T, S, start, first, k, n, 0, PART_BATCH, lane, l);
     }
 }
 
@@ -375,6 +378,17 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
                 s[c] = combine(waiting[(level * VECTOR + c) * THREADS + THREAD], s[c]);
         for (int c = 0; c < VECTOR && level < LEVELS; c++)
             waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
+        (void)waits;
+#elif LOGSUMS /* what waits is kept in memory of the thread's own: elements, and what sums ask, take the registers */
+        int level = 0;
+        NO_UNROLL
+        for (; i >> level & 1; level++)
+            UNROLL
+            for (int c = 0; c < VECTOR; c++)
+                s[c] = plain ? combine_plain(pending[level][c], s[c]) : combine(pending[level][c], s[c]);
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            pending[level][c] = s[c];
         (void)waits;
 #else
         UNROLL
