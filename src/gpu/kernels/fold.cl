@@ -360,7 +360,7 @@ static inline void team_lanes(EXCHANGE_TYPE exchange_, struct origins *origins, 
 }
 
 /* AT_ONCE and READ_AT_ONCE: joins of sums have calls, and few registers for what waits. */
-enum { AT_ONCE = STATE_WORDS > 4 ? 1 : (LOGSUMS ? 4 : 8) / STATE_WORDS };
+enum { AT_ONCE = STATE_WORDS > 4 || LOGSUMS ? 1 : 8 / STATE_WORDS };
 enum { WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
 
 /* The halving tree over count lanes of a warp, `most` at most: lane t + 32 j is thread t's state j. Levels that have
