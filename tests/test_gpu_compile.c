@@ -158,7 +158,7 @@ static void test_usage(const char *text, const char *compiler)
     struct gpu_usage first = {0}, found = {0}, forged = {77, 78, 79};
     char key[2100], *binary;
     size_t size;
-    snprintf(key, sizeof key, "usage, %.2000s", compiler);
+    snprintf(key, sizeof key, "takes, %.2000s", compiler);
     CHECK(mf_nvrtc_usage(text, 90, &first) == MF_OK && first.registers > 4);
     mf_cache_keep(key, text, (const char *)&forged, sizeof forged);
     CHECK(mf_nvrtc_usage(text, 90, &found) == MF_OK && !memcmp(&found, &forged, sizeof found));
@@ -193,7 +193,7 @@ static void test_key(void)
             memcpy(key, data + 40, (size_t)sizes[0]); /* the binary's, or what it takes: of the same text */
             memcpy(text, data + 40 + sizes[0], (size_t)sizes[1]);
         }
-        const char *compiler = key + (strncmp(key, "usage, ", 7) ? 0 : 7);
+        const char *compiler = key + (strncmp(key, "takes, ", 7) ? 0 : 7);
         CHECK(!strncmp(text, mf_gpu_cuda.prelude, strlen(mf_gpu_cuda.prelude)) && strstr(text, "modefold"));
         mf_cache_keep(compiler, text, "forged", 6);
         CHECK(mf_nvrtc_compile(text, 90, NULL, &binary, &size) == MF_OK);

@@ -323,6 +323,56 @@ static const char hungry_text[] =
     "extern \"C\" __global__ void modefold(int *out, const int *in)\n"
     "{ int x[64]; for (int i = 0; i < 64; i++) x[in[i]] = i; *out = x[in[threadIdx.x]]; }\n";
 
+/* More values at once than registers, in a kernel with a function of its own, of which the assembler speaks last. */
+static const char spilling_text[] =
+    "static __noinline__ __device__ float step(float x, float y) { return x / y; }\n"
+    "extern \"C\" __global__ __launch_bounds__(1024, 2) void modefold(float *out, const float *in)\n"
+    "{\n"
+    "    float x[64];\n"
+    "    _Pragma(\"unroll\") for (int i = 0; i < 64; i++) x[i] = in[i * 1024 + threadIdx.x];\n"
+    "    for (int k = 0; k < 9; k++)\n"
+    "        _Pragma(\"unroll\") for (int i = 0; i < 64; i++) x[i] = step(x[i], x[(i * 7 + 1) % 64]);\n"
+    "    _Pragma(\"unroll\") for (int i = 0; i < 64; i++) out[i * 1024 + threadIdx.x] = x[i];\n"
+    "}\n";
+
+/* Logs of NVRTC 13.0: of a kernel that spills, of one that does and has three functions, of none. */
+static void test_usage_logs(void)
+{
+    static const struct {
+        const char *log;
+        struct gpu_usage usage;
+    } logs[] = {
+        {"ptxas info    : 0 bytes gmem\n"
+         "ptxas info    : Compiling entry function 'modefold' for 'sm_80'\n"
+         "ptxas info    : Function properties for modefold\n"
+         "ptxas         .     280 bytes stack frame, 512 bytes spill stores, 684 bytes spill loads\n"
+         "ptxas info    : Used 32 registers, used 0 barriers, 280 bytes cumulative stack size, 368 bytes cmem[0]\n"
+         "ptxas info    : Compile time = 107.150 ms\n",
+         {32, 280, 1196}},
+        {"ptxas info    : 0 bytes gmem\n"
+         "ptxas info    : Compiling entry function 'modefold' for 'sm_90a'\n"
+         "ptxas info    : Function properties for modefold\n"
+         "ptxas         .     40 bytes stack frame, 68 bytes spill stores, 108 bytes spill loads\n"
+         "ptxas info    : Used 64 registers, used 1 barriers, 40 bytes cumulative stack size, 8196 bytes smem\n"
+         "ptxas info    : Compile time = 409.995 ms\n"
+         "ptxas info    : Function properties for _ZN34_INTERNAL_00000000_4_x_cu_modefold10merged_f32Effff\n"
+         "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n"
+         "ptxas info    : Function properties for _ZN34_INTERNAL_00000000_4_x_cu_modefold12far_step_f32Eff\n"
+         "ptxas         .     0 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads\n"
+         "ptxas info    : Function properties for _ZN34_INTERNAL_00000000_4_x_cu_modefold12far_unit_f32Ef\n"
+         "ptxas         .     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n",
+         {64, 40, 192}},
+        {"", {0, 0, 0}},
+    };
+    for (size_t i = 0; i < sizeof logs / sizeof logs[0]; i++) {
+        struct gpu_usage usage = {-1, -1, -1};
+        mf_nvrtc_read_usage(logs[i].log, &usage);
+        CHECK_MSG(!memcmp(&usage, &logs[i].usage, sizeof usage),
+                  "log %zu: %d registers, %d bytes on the stack, %d spilled", i, usage.registers, usage.stack,
+                  usage.spilled);
+    }
+}
+
 static void *compile_here(void *wrong)
 {
     char *binary;
@@ -368,6 +418,9 @@ static void test_nvrtc(void)
     }
     if (CHECK(mf_nvrtc_compile(hungry_text, 90, &usage, &binary, &size) == MF_OK))
         CHECK_MSG(usage.stack >= 256, "%d bytes of stack", usage.stack);
+    mf_free(binary);
+    if (CHECK(mf_nvrtc_compile(spilling_text, 90, &usage, &binary, &size) == MF_OK)) /* 0: as in test_nvrtc_cache */
+        CHECK_MSG(usage.spilled >= 64 || !usage.registers, "%d bytes spilled", usage.spilled);
     mf_free(binary);
     CHECK(mf_nvrtc_compile(cuda_texts.bad, 90, NULL, &binary, &size) == MF_ERROR_DEVICE && !binary);
     CHECK_MSG(strstr(mf_error(), "error") && strstr(mf_error(), "undeclared_word"), "\"%s\"", mf_error());
@@ -479,6 +532,7 @@ int main(void)
     test_small();
     test_texts();
     test_vocabulary();
+    test_usage_logs();
     test_nvrtc();
     test_device(&mf_gpu_opencl, &opencl_texts, "OpenCL");
     test_device(&mf_gpu_cuda, &cuda_texts, "CUDA");

@@ -98,6 +98,8 @@ void mf_cuda_leave(void);
 mf_status mf_nvrtc_compile(const char *text, int architecture, struct gpu_usage *usage, char **binary, size_t *size);
 /* What text takes. The cache has its binary then, if there is a cache, and what it takes. */
 mf_status mf_nvrtc_usage(const char *text, int architecture, struct gpu_usage *usage);
+/* What a log of the assembler says of a kernel and of all that it calls. */
+void mf_nvrtc_read_usage(const char *log, struct gpu_usage *usage);
 /* Whether it does that, with a sentence if not. */
 mf_status mf_nvrtc_knows(int architecture);
 /* Whether it compiles wgmma for this architecture. */

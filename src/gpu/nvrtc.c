@@ -103,30 +103,40 @@ static char *program_log(nvrtcProgram program)
     return log;
 }
 
-/* The number before the last of these words in the log; 0 when they are not there. */
-static int number_before(const char *log, const char *words)
+/* The sum of the numbers before these words in the log. */
+static int sum_before(const char *log, const char *words)
 {
-    const char *found = NULL;
-    for (const char *next = log; (next = strstr(next, words)); next += strlen(words))
-        found = next;
-    while (found && found > log && found[-1] >= '0' && found[-1] <= '9')
-        found--;
-    return found ? atoi(found) : 0;
+    int sum = 0;
+    for (const char *next = log; (next = strstr(next, words)); next += strlen(words)) {
+        const char *number = next;
+        while (number > log && number[-1] >= '0' && number[-1] <= '9')
+            number--;
+        sum += atoi(number);
+    }
+    return sum;
 }
 
-/* The assembler says with -v, for every function (ours is the only one):
+/* The assembler says with -v of the kernel, and then of every function that was not inlined into it:
+ *     Function properties for modefold
  *     384 bytes stack frame, 732 bytes spill stores, 828 bytes spill loads
  *     Used 24 registers, used 0 barriers, ...
- * Where NVRTC has the binary in a cache of its own (a machine with a driver) there is no assembler, and it says
- * nothing: all zeros. */
+ *     Function properties for far_step
+ *     0 bytes stack frame, 8 bytes spill stores, 8 bytes spill loads
+ * Registers are said of the kernel alone. Where NVRTC has the binary in a cache of its own (a machine with a driver)
+ * there is no assembler, and it says nothing: all zeros. */
+void mf_nvrtc_read_usage(const char *log, struct gpu_usage *usage)
+{
+    usage->registers = sum_before(log, " registers");
+    usage->stack = sum_before(log, " bytes stack frame");
+    usage->spilled = sum_before(log, " bytes spill stores") + sum_before(log, " bytes spill loads");
+}
+
 static mf_status read_usage(nvrtcProgram program, struct gpu_usage *usage)
 {
     char *log = program_log(program);
     if (!log)
         return MF_ERROR_MEMORY;
-    usage->registers = number_before(log, " registers");
-    usage->stack = number_before(log, " bytes stack frame");
-    usage->spilled = number_before(log, " bytes spill stores") + number_before(log, " bytes spill loads");
+    mf_nvrtc_read_usage(log, usage);
     mf_free(log);
     return MF_OK;
 }
@@ -196,10 +206,11 @@ static mf_status compile_unspilled(const char *text, int architecture, int count
     return MF_OK;
 }
 
-/* What a kernel takes is an entry of its own, beside the binary's: the binary says nothing of it. */
+/* What a kernel takes is an entry of its own, beside the binary's: the binary says nothing of it. ("usage" was the name
+ * of entries about a kernel's last function alone.) */
 static void usage_key(const char *key, char *name, size_t size)
 {
-    snprintf(name, size, "usage, %s", key);
+    snprintf(name, size, "takes, %s", key);
 }
 
 static int find_usage(const char *key, const char *text, struct gpu_usage *usage)

@@ -44,6 +44,7 @@ long FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(long, uint);
 ulong FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(ulong, uint);
 float FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(float, uint);
 double FUNCTION __attribute__((convergent)) sub_group_shuffle_xor(double, uint);
+int FUNCTION __attribute__((convergent)) sub_group_any(int);
 #endif
 #undef FUNCTION
 #undef PURE
@@ -152,20 +153,37 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define LOADED()
 #define LOADED_TOGETHER()
 #define LIKELY(condition) (condition)
-/* Whether it may be so for any thread of a warp. */
-#define ANY_OF_WARP(condition) 1
 #define NOT_INLINE __attribute__((noinline))
 #define UNROLL
 #define BOUND(bound, most) (bound)
 #define GUARD(condition) 1
+#define BY_CASES (!LOGSUMS)
 #define NO_UNROLL
 
-/* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */
+/* EXCHANGE: the value that the thread whose number differs in these bits holds. ANY_OF_WARP: whether it is so for any
+ * thread of a warp, or, without sub-groups, of a block, whose threads then go on together. All threads of a block call
+ * both together. */
 #if SUB_GROUPS
+#define ANY_OF_WARP(condition) sub_group_any(condition)
 #define EXCHANGE_TYPE int
 #define EXCHANGE_MEMORY const int exchange_ = 0;
 #define EXCHANGE(T, to, from, distance) (to) = sub_group_shuffle_xor((from), (uint)(distance))
 #else
+#define ANY_OF_WARP(condition) any_of_block(exchange_, (condition))
+static inline int any_of_block(__local uint64_t *exchange_, int condition)
+{
+    __local uint *none = (__local uint *)exchange_;
+    if (THREAD == 0)
+        *none = 1;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (condition)
+        ATOMIC_LEAST_SHARED(none, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const int any = !*none;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return any;
+}
+
 #define EXCHANGE_TYPE __local uint64_t *
 #define EXCHANGE_MEMORY __local uint64_t exchange_[THREADS];
 #define EXCHANGE(T, to, from, distance)                       \

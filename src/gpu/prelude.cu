@@ -325,16 +325,18 @@ template <typename vector> static inline vector read_once(const vector *from)
     return x.v;
 }
 #define READ_ONCE(place) read_once(place)
-/* Whether it is so for any thread of a warp; all threads of one ask together. */
-#define ANY_OF_WARP(condition) __any_sync(0xffffffffu, condition)
 #define NOT_INLINE __noinline__
 #define UNROLL _Pragma("unroll")
 /* A loop's bound, and the condition in it: unrolled loops need constant bounds, PoCL's barriers no conditions. */
 #define BOUND(bound, most) (most)
 #define GUARD(condition) (condition)
+/* Whether a function is worth a copy for each value of an argument: a barrier in it makes PoCL copy all that follows. */
+#define BY_CASES 1
 #define NO_UNROLL _Pragma("unroll 1")
 
-/* The value that the thread whose number differs in these bits holds. All threads of a block call it together. */
+/* EXCHANGE: the value that the thread whose number differs in these bits holds. ANY_OF_WARP: whether it is so for any
+ * thread of a warp. All threads of a block call both together. */
+#define ANY_OF_WARP(condition) __any_sync(0xffffffffu, condition)
 #define EXCHANGE_TYPE int
 #define EXCHANGE_MEMORY const int exchange_ = 0;
 #define EXCHANGE(T, to, from, distance) (to) = __shfl_xor_sync(0xffffffffu, (from), (distance))

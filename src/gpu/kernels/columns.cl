@@ -183,6 +183,9 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
 #else
 enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
+/* Of tiles that are not full: more of what sums ask of elements that may be missing is spilled. */
+enum { PART_BATCH = LOGSUMS && BATCH > 8 ? 8 : BATCH };
+
 /* One lane's elements, `steps` at once. */
 static inline void turn_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k,
                               int n, int full, int lane, const int steps, struct lane l[VECTOR])
@@ -230,8 +233,8 @@ static inline void turn_lane(struct tensors T, shape_ptr S, struct place start, 
     for (; often && !at_once && (k + WHOLE_BATCH) * LANES <= n; k += WHOLE_BATCH)
         turn_batch(T, S, start, first, k, n, 1, lane, WHOLE_BATCH, l);
     NO_UNROLL
-    for (; k * LANES + lane < n; k += BATCH)
-        turn_batch(T, S, start, first, k, n, 0, lane, BATCH, l);
+    for (; k * LANES + lane < n; k += PART_BATCH)
+        turn_batch(T, S, start, first, k, n, 0, lane, PART_BATCH, l);
 }
 
 /* The same, element by element: where vectors are not aligned. */
@@ -378,6 +381,17 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
                 s[c] = combine(waiting[(level * VECTOR + c) * THREADS + THREAD], s[c]);
         for (int c = 0; c < VECTOR && level < LEVELS; c++)
             waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
+        (void)waits;
+#elif LOGSUMS /* what waits is kept in memory of the thread's own: elements, and what sums ask, take the registers */
+        int level = 0;
+        NO_UNROLL
+        for (; i >> level & 1; level++)
+            UNROLL
+            for (int c = 0; c < VECTOR; c++)
+                s[c] = plain ? combine_plain(pending[level][c], s[c]) : combine(pending[level][c], s[c]);
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            pending[level][c] = s[c];
         (void)waits;
 #else
         UNROLL

@@ -311,8 +311,8 @@ static inline void batches(struct tensors T, shape_ptr S, struct place start, in
 
 /* Elements first ... first+n-1 of the output that starts at `start`, n <= TILE (and whole vectors, unless SHIFTED): the
  * lanes. */
-static inline void team_lanes(struct origins *origins, struct tensors T, shape_ptr S, struct place start, int64_t first,
-                              int n, int vectors, struct state s[OWN])
+static inline void team_lanes(EXCHANGE_TYPE exchange_, struct origins *origins, struct tensors T, shape_ptr S,
+                              struct place start, int64_t first, int n, int vectors, struct state s[OWN])
 {
     struct lane l[OWN];
     int shift = 0;
@@ -353,10 +353,14 @@ static inline void team_lanes(struct origins *origins, struct tensors T, shape_p
     origins->plain = LOGSUMS && !MOMENTS && !ANY_OF_WARP(!(lane_is_clear(all) && all_are_notable(all)));
     if (origins->plain)
         keep_origins(origins, l[0]);
-    else if (LOGSUMS)
+    else if (LOGSUMS) {
+#define X(s) KNOWN(start.i##s); /* lanes' places are computed here: kept for what is rare they were spilled */
+        FOR_MAP_INPUTS(X)
+#undef X
         UNROLL
         for (int j = 0; j < OWN; j++)
             settle(T, S, start, &l[j], first + lane_of(THREAD % TEAM, j), lane_count(n, lane_of(THREAD % TEAM, j)));
+    }
     UNROLL
     for (int j = 0; j < OWN; j++) {
         const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
@@ -368,7 +372,9 @@ static inline void team_lanes(struct origins *origins, struct tensors T, shape_p
     }
 }
 
-enum { AT_ONCE = STATE_WORDS > 4 ? 1 : 8 / STATE_WORDS, WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
+/* AT_ONCE and READ_AT_ONCE: joins of sums have calls, and few registers for what waits. */
+enum { AT_ONCE = STATE_WORDS > 4 || LOGSUMS ? 1 : 8 / STATE_WORDS };
+enum { WARPS = THREADS / WARP, ON_WARP = LANES / WARP };
 
 /* The halving tree over count lanes of a warp, `most` at most: lane t + 32 j is thread t's state j. Levels that have
  * nothing to combine are left out. */
@@ -447,7 +453,10 @@ enum {
     FOLD_THREADS = THREADS < LANES ? THREADS : LANES,
     ON_THREAD = LANES / FOLD_THREADS,
     FOLDED_WORDS = STATE_WORDS * ON_THREAD,
-    READ_AT_ONCE = FOLDED_WORDS > 16 ? 2 : FOLDED_WORDS > 8 || STATE_WORDS > 3 ? 4 : FOLDED_WORDS > 2 ? 8 : 16
+    READ_AT_ONCE = FOLDED_WORDS > 16                                 ? 2
+                   : LOGSUMS || FOLDED_WORDS > 8 || STATE_WORDS > 3 ? 4
+                   : FOLDED_WORDS > 2                               ? 8
+                                                                    : 16
 };
 
 /* Whether chains of states that have as many elements each, a power of two, are merged without dividing. */

@@ -140,7 +140,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #if OTHERS
         struct state lanes[OWN];
         struct origins origins = no_origins();
-        team_lanes(&origins, T, S, start, mine * TILE, n, b.vectors != 0, lanes);
+        team_lanes(exchange_, &origins, T, S, start, mine * TILE, n, b.vectors != 0, lanes);
         s = with_others(s, team_tree(exchange_, lanes, 0, &origins));
 #endif
         if (THREAD % WIDTH == 0 && mine < end && o < all) {

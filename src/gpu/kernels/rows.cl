@@ -44,7 +44,8 @@ static inline void lanes_of_step(shape_ptr S, struct raws r[ROWS][STEPS * FETCHE
 }
 
 /* The lanes of ROWS rows, and what they show. */
-static inline int short_lanes(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
+static inline int short_lanes(EXCHANGE_TYPE exchange_, struct tensors T, shape_ptr S, int64_t first, int vectors,
+                              struct state s[ROWS][HELD])
 {
     const int t = THREAD % WIDTH, count = (int)S->reduced_total;
     struct raws r[ROWS][STEPS * FETCHED];
@@ -98,9 +99,12 @@ static inline int short_lanes(struct tensors T, shape_ptr S, int64_t first, int 
     return (all_are_clear(all) ? 0 : GRAY_ONES) | (all_are_notable(all) ? NOTABLE_ONES : 0);
 }
 
-static inline int lanes_of_rows(struct tensors T, shape_ptr S, int64_t first, int vectors, struct state s[ROWS][HELD])
+static inline int lanes_of_rows(EXCHANGE_TYPE exchange_, struct tensors T, shape_ptr S, int64_t first, int vectors,
+                                struct state s[ROWS][HELD])
 {
-    return VECTOR == 1 || vectors ? short_lanes(T, S, first, 1, s) : short_lanes(T, S, first, 0, s);
+    if (BY_CASES && VECTOR > 1 && !vectors)
+        return short_lanes(exchange_, T, S, first, 0, s);
+    return short_lanes(exchange_, T, S, first, BY_CASES || VECTOR == 1 || vectors, s);
 }
 #endif
 
@@ -229,14 +233,14 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct state s[ROWS][HELD];
 #if STEPS == 0
     struct origins origins = no_origins();
-    team_lanes(&origins, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0, b.vectors != 0,
-               s[0]);
+    team_lanes(exchange_, &origins, T, S, kept_place(S, first), 0, first < S->kept_total ? (int)S->reduced_total : 0,
+               b.vectors != 0, s[0]);
     s[0][0] = team_tree(exchange_, s[0], WHOLE_BATCHES && !WINDOWS, &origins);
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);
 #else
 #if STEPS > 1
-    lanes_of_rows(T, S, first, b.vectors != 0, s);
+    lanes_of_rows(exchange_, T, S, first, b.vectors != 0, s);
     UNROLL
     for (int m = 0; m < ROWS; m++) {
         const int64_t o = first + m * GROUPS;
@@ -247,7 +251,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     }
 #else
     enum { EVEN = EXACT && !WINDOWS };
-    const int found = lanes_of_rows(T, S, first, b.vectors != 0, s);
+    const int found = lanes_of_rows(exchange_, T, S, first, b.vectors != 0, s);
     const int plain = !LOGSUMS || (!ANY_OF_WARP(found & GRAY_ONES) && ANY_OF_WARP(found & NOTABLE_ONES));
     const int mine = plain ? plain_trees(exchange_, s, EVEN) : near_trees(exchange_, s, EVEN);
     if (LOGSUMS && mine < 0) {

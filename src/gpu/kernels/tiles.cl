@@ -72,7 +72,8 @@ static inline struct state warp_tile(EXCHANGE_TYPE exchange_, weights_type weigh
 #else
 #define WEIGHTS_MEMORY
 #define FOLD_TILE(first, n, whole) \
-    (team_lanes(&origins, T, S, start, first, n, b.vectors != 0, s), tile_tree(exchange_, s, whole, &origins))
+    (team_lanes(exchange_, &origins, T, S, start, first, n, b.vectors != 0, s), \
+     tile_tree(exchange_, s, whole, &origins))
 #endif
 
 #ifndef FEW_EXACT
@@ -119,8 +120,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         const int tile = first + team / OUTPUTS_BESIDE;
         const int64_t left = S->reduced_total - (int64_t)tile * TILE;
         struct state s[OWN];
-        team_lanes(&origins, T, S, start, (int64_t)tile * TILE, tile >= tiles ? 0 : left < TILE ? (int)left : TILE,
-                   b.vectors != 0, s);
+        team_lanes(exchange_, &origins, T, S, start, (int64_t)tile * TILE,
+                   tile >= tiles ? 0 : left < TILE ? (int)left : TILE, b.vectors != 0, s);
         const struct state a = team_tree(exchange_, s, 0, &origins);
         if (t == 0 && tile < tiles)
             shared[output * FEW + tile] = a;
