@@ -55,8 +55,8 @@ static int64_t rows_wanted(const struct reducer *reducer, int64_t count)
     return reducer->kind == RED_LSE ? count : FEW_ROWS;
 }
 
-/* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state of so many rows
- * is continued, where the reducer does not end with this call `after` rows of its chain come later. */
+/* One reducer over columns i ... i+n-1 of the rows x; its rows `next` are wanted soon. append: the state of so many
+ * rows is continued; after: so many rows of its chain come in later calls. */
 static void chain_columns(struct columns *c, int r, const void *const *x, int64_t count, int64_t i, int64_t n,
                           int level, int64_t append, int64_t after, const void *const *next)
 {

@@ -253,7 +253,7 @@ static void define_moments(const struct problem *problem, const struct tiles_for
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { FEW_BYTES = 8 << 10, MOST_FEW = 8, MOST_BLOCKS = 32 /* of a multiprocessor */, FOLDING_ROOM = 1280 };
+    enum { FEW_BYTES = 8 << 10, MOST_FEW = 8, MOST_BLOCKS = 32 /* of a multiprocessor */ };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     struct gpu_choice choice = {.kernel = mf_text_tiles_cl,
@@ -308,9 +308,7 @@ static mf_status make(struct mf_plan *plan)
     }
     if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_has_logsums(problem) && !along)
         define_moments(problem, &form, lanes, few == tiles, &choice.macros);
-    /* with room for all its warps what folds the states of pairs' tiles at last would spill */
-    const int room = sums && !few ? FOLDING_ROOM : form.room;
-    choice.beside = mf_clamp(room / choice.threads, 0, MOST_BLOCKS);
+    choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,
                 "#define BATCH %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
