@@ -450,10 +450,11 @@ static mf_status make(struct mf_plan *plan)
     if (form.in_turn && !whole && form.vector > 1 && mf_gpu_has_paired_sums(problem))
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     const int sums = form.in_turn && mf_gpu_has_logsums(problem), item = mf_gpu_widest_item(problem);
-    mf_text_add(&choice.macros, "#define FLOWING %d\n#define GATHERED %d\n#define WHOLE_BATCH %d\n",
+    const int pairs = sums && has_pairs(problem, form.vector);
+    mf_text_add(&choice.macros,
+                "#define FLOWING %d\n#define GATHERED %d\n#define WHOLE_BATCH %d\n#define WAITS_IN_MEMORY %d\n",
                 sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
-                sums && item == 4,
-                sums && has_pairs(problem, form.vector) ? whole_batch(reduced, form.batch) : form.batch);
+                sums && item == 4, pairs ? whole_batch(reduced, form.batch) : form.batch, pairs || (sums && item == 1));
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n"

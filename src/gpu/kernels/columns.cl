@@ -6,7 +6,8 @@
  * its lanes together, BATCH steps at once (WHOLE_BATCH: in turn, where all lanes have them). WHOLE_LANES: that is all of
  * one, by lanes.cl; ONE_PART: no tile is taken to be full. PRESENT: how many of the HELD have elements at all. FLOWING:
  * in turn, while the next elements of a whole tile are loaded. GATHERED: what sums are asked at last is kept of all
- * lanes, not asked of each; which is faster is the assembler's chance (4 % of f32 on an H200).
+ * lanes, not asked of each; which is faster is the assembler's chance (4 % of f32 on an H200). WAITS_IN_MEMORY: in turn,
+ * where registers for the tree's states too would leave fewer warps (10 % of bf16; f32 loses 4 % by it), or be spilled.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
@@ -382,7 +383,7 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
         for (int c = 0; c < VECTOR && level < LEVELS; c++)
             waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
         (void)waits;
-#elif LOGSUMS /* what waits is kept in memory of the thread's own: elements, and what sums ask, take the registers */
+#elif WAITS_IN_MEMORY /* of the thread's own: what sums ask takes the registers */
         int level = 0;
         NO_UNROLL
         for (; i >> level & 1; level++)
