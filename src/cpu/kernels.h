@@ -75,8 +75,8 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
 /* One whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; or MOMENTS_LANES chains of
  * 1 or 2, each merged with its neighbour, then neighbouring pairs, and so on. Then left[0] merges with it, left[1] with
  * that, and so on. The result is where the last left neighbour was; mean and m2 are it where there is none. Lanes and
- * left neighbours: see moments_lanes. next: as for joined_fn. A chain may come in several calls, each but the last one of
- * 8 rows, and all with the same columns: `before` of its elements are in mean and m2, `after` come later. */
+ * left neighbours: see moments_lanes. next: as for joined_fn. A chain may come in several calls, each but the last one
+ * of 8 rows, and all with the same columns: `before` of its elements are in mean and m2, `after` come later. */
 enum { MOMENTS_LANES = 8, MOMENTS_LEFTS = 7 };
 struct moments_left {
     void *mean, *m2;
