@@ -22,11 +22,12 @@ static void evaluate(struct worker *w, int p, int64_t f, int64_t n)
         mf_block_evaluate(block, w->pointers->in, f + done, here);
         for (int r = 0; r < pass->root_count; r++) {
             int node = pass->root[r];
+            if (block->reg[node] == block->redirect[node])
+                continue;
             const struct node *root = &pass->block.pool->node[node];
             const int64_t ahead =
                 root->op == OP_OPERAND ? mf_walk_ahead(&pass->block.walk[root->index], pass->row_size[r]) : 0;
-            if (block->reg[node] != block->redirect[node])
-                mf_copy_run(block->redirect[node], block->reg[node], here * pass->row_size[r], ahead);
+            mf_copy_run(block->redirect[node], block->reg[node], here * pass->row_size[r], ahead);
         }
     }
 }

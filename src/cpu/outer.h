@@ -5,7 +5,7 @@
 #include "finish.h"
 
 /* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once; MAX_LEAVES:
- * of joined_tree. */
+ * of joined_tree. PIECE_BYTES: of FEW_ROWS that several reducers take one after the other. */
 enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 8 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
 
 /* WIDTH_BYTES: of a row of a block. SHARED_WIDTH: the least columns that a thread is given of one. */

@@ -174,7 +174,7 @@ static inline struct raws fetch_some(struct tensors T, struct place p, int e, in
 #endif
 
 /* Of a tile that is not whole, where a batch is so much that the assembler, which has its conditions and addresses too,
- * would load one after the other: fewer steps, and those together. (f32 rows of 20,000: 820 GB/s before, on an H200.) */
+ * would load one after the other: fewer steps, and those together. (1000 f32 rows of 20,000: 34 us instead of 100, on an H200.) */
 #define MUCH_AT_ONCE (BATCH * FETCHES * sizeof(struct raws) > 256)
 #define STEPS_OF_PART (MUCH_AT_ONCE ? BATCH / 2 : BATCH)
 
