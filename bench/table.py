@@ -93,7 +93,7 @@ def measure(options):
                 result = subprocess.run(command + ["--threads", threads], check=True, capture_output=True, text=True)
                 rows += json.loads(result.stdout)
                 rows[-1]["numpy_seconds"] = None
-            call = numpy_call(rows[-1]["problem"])
+            call = numpy_call(rows[-1]["problem"]) if options.numpy_runs else None
             if call:
                 seconds = median_seconds(call, options.numpy_runs)
                 for row in rows[-len(options.threads.split(",")):]:
@@ -157,12 +157,12 @@ def main():
     parser.add_argument("--rows", default="reduce,broadcast,operations,windows")
     parser.add_argument("--bytes", type=int)
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--numpy-runs", type=int, default=5)
+    parser.add_argument("--numpy-runs", type=int, default=5, help="0: without NumPy")
     parser.add_argument("--out", required=True)
     options = parser.parse_args()
     rows = measure(options)
     command = "bench/table.py " + " ".join(f"--{k.replace('_', '-')} {v}" for k, v in vars(options).items()
-                                           if v and k not in ("out", "command"))
+                                           if v is not None and k not in ("out", "command"))
     for ending, text in ((".json", json.dumps(rows, indent=1) + "\n"), (".md", markdown(rows, command)),
                          (".svg", svg(rows))):
         with open(options.out + ending, "w", encoding="utf-8") as file:

@@ -25,7 +25,7 @@ struct habits {
     int touching_least;      /* bytes of such a stream, unless another one goes on where it ends */
 };
 
-enum { LIKES_TO_BE_ASKED, HAS_LARGE_CACHE, FOLLOWS_ALONE, HABITS_COUNT };
+enum { LIKES_TO_BE_ASKED, HAS_LARGE_CACHE, ASKS_EARLY, FOLLOWS_ALONE, HABITS_COUNT };
 extern const struct habits mf_habits_known[HABITS_COUNT];
 
 /* Of the processor that runs: what mf_habits_choose sets when the first CPU device is opened. Only tests set others. */
