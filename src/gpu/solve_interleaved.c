@@ -15,45 +15,84 @@ static int vector_of(const struct problem *problem)
     return vector;
 }
 
+static int64_t columns_of(const struct problem *problem)
+{
+    return problem->memory.size[problem->memory.kept - 1];
+}
+
+static int64_t pictures_of(const struct problem *problem)
+{
+    return problem->memory.kept > 1 ? problem->memory.size[0] : 1;
+}
+
 /* Threads for the rows of a step. */
 static int team_of(const struct problem *problem)
 {
-    return (int)problem->kept_total * LANES / vector_of(problem);
+    return (int)columns_of(problem) * LANES / vector_of(problem);
 }
 
-/* Whether every operand inside the reducers is rows of a few elements, one after the other. */
+/* Whether every operand inside the reducers is rows of a few elements, one after the other, or a batch of such at equal
+ * distances, of 16 bytes. */
 static int lies_in_rows(const struct problem *problem)
 {
     const struct nest *nest = &problem->memory;
+    const int last = nest->kept - 1;
     int used = 0;
-    if (nest->kept != 1 || nest->reduced != 1 || nest->window_count || nest->size[0] < 2 ||
-        nest->size[0] > MOST_COLUMNS)
+    if (nest->kept < 1 || nest->kept > 2 || nest->reduced != 1 || nest->window_count || nest->size[last] < 2 ||
+        nest->size[last] > MOST_COLUMNS)
         return 0;
     for (int i = 0; i < problem->input_count; i++) {
         if (!problem->map_uses[i])
             continue;
         used = 1;
-        if (nest->in[i][0] != 1 || nest->in[i][1] != nest->size[0])
+        if (nest->in[i][last] != 1 || nest->in[i][last + 1] != nest->size[last] ||
+            (last && nest->in[i][0] % (16 / mf_dtypes[problem->in_type[i]].size)))
             return 0;
     }
     return used;
 }
 
-/* Of more tiles the groups are too many for one step. (Sums of bytes are solver bytes'.) */
+/* Of more tiles the groups are too many for one step. (Sums of bytes of one picture are solver bytes'.) */
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     return mf_gpu_any_order(plan) && lies_in_rows(problem) && !mf_gpu_has_logsums(problem) &&
-           mf_emit_bytes_operand(problem) < 0 && problem->reduced_total <= (int64_t)TILE * TILE * LANES &&
+           (problem->memory.kept > 1 || mf_emit_bytes_operand(problem) < 0) &&
+           problem->reduced_total <= (int64_t)TILE * TILE * LANES &&
            team_of(problem) <= mf_gpu_most_threads(plan, MOST_THREADS) &&
-           2 * LANES * problem->kept_total * mf_emit_state_bytes(problem) <= SHARED_BYTES;
+           2 * LANES * columns_of(problem) * mf_emit_state_bytes(problem) <= SHARED_BYTES;
+}
+
+/* Whether pictures of a batch are read faster by blocks of their own than as columns, which read odd numbers of channels
+ * one by one. (Measured on an H200.) */
+static int batch_pays(const struct problem *problem)
+{
+    enum { FEW = 256, MORE = 2048, MANY = 4096 }; /* blocks */
+    const int64_t columns = columns_of(problem), tiles = problem->reduced_total / TILE;
+    const int item = mf_gpu_widest_item(problem), odd = columns % 2 != 0;
+    int64_t least = FEW;
+    if (mf_emit_lane_words(problem) > 1) {
+        if (item > 4 || (!odd && (item == 1 || columns > (item == 4 ? 4 : 6) || (item == 4 && columns < 4))))
+            return 0;
+        least = MORE;
+    } else if (item == 1 && !odd) {
+        if (mf_emit_bytes_operand(problem) < 0)
+            return 0;
+        least = MANY;
+    }
+    return tiles >= 2 && tiles * pictures_of(problem) >= least;
 }
 
 /* Columns of fewer tiles are read as fast without. (Measured on an H200.) */
 int mf_gpu_interleaved_pays(const struct mf_plan *plan)
 {
-    const int64_t columns = plan->problem.kept_total, tiles = plan->problem.reduced_total / TILE;
-    return applicable(plan) && tiles >= (columns & (columns - 1) ? 512 : 2048);
+    const struct problem *problem = &plan->problem;
+    if (!applicable(plan))
+        return 0;
+    if (problem->memory.kept > 1)
+        return batch_pays(problem);
+    const int64_t columns = columns_of(problem), tiles = problem->reduced_total / TILE;
+    return tiles >= (columns & (columns - 1) ? 512 : 2048);
 }
 
 /* How tiles are shared out: to `blocks` blocks, `teams` at a time; beside: gpu_choice's. */
@@ -108,10 +147,11 @@ static struct interleaved_form form_of(const struct mf_plan *plan, int64_t tiles
 {
     enum { SHORT_ROOM = 640, LEAST_COLUMNS = 6, MOST_GROUPS = 3 };
     const struct problem *problem = &plan->problem;
-    const int64_t columns = problem->kept_total;
+    const int64_t columns = columns_of(problem);
     const int item = mf_gpu_widest_item(problem);
     const int most = (int)(SHARED_BYTES / (LANES * columns * mf_emit_state_bytes(problem))) - 1;
-    if (item == 2 && columns >= LEAST_COLUMNS && columns & (columns - 1) && tiles <= MOST_GROUPS * TILE)
+    if (problem->memory.kept == 1 && item == 2 && columns >= LEAST_COLUMNS && columns & (columns - 1) &&
+        tiles <= MOST_GROUPS * TILE)
         return dealt(plan, tiles, words, most);
     return whole_lanes(plan, tiles, item < 4 ? SHORT_ROOM : GPU_ROOM, most);
 }
@@ -120,7 +160,7 @@ static struct interleaved_form form_of(const struct mf_plan *plan, int64_t tiles
 static int reads_once(const struct problem *problem, int vector)
 {
     enum { LEAST_COLUMNS = 5 };
-    const int64_t columns = problem->kept_total;
+    const int64_t columns = columns_of(problem);
     const int item = mf_gpu_widest_item(problem);
     return (item == 1 || (item == 2 && columns >= LEAST_COLUMNS && columns & (columns - 1))) &&
            mf_gpu_reads_once(problem, vector, READ_BY_COLUMNS);
@@ -131,7 +171,8 @@ static mf_status make(struct mf_plan *plan)
     enum { FOUR_STEPS = 4 * LANES };
     const struct problem *problem = &plan->problem;
     const int vector = vector_of(problem), words = mf_emit_lane_words(problem) * vector;
-    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, columns = problem->kept_total;
+    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, columns = columns_of(problem);
+    const int64_t pictures = pictures_of(problem);
     int inputs = 0;
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
@@ -145,13 +186,13 @@ static mf_status make(struct mf_plan *plan)
                                 .vector_loop = 0,
                                 .flat = 1,
                                 .reads_once = reads_once(problem, vector),
-                                .blocks = form.blocks,
-                                .own = {tiles, form.blocks, places * columns}};
+                                .blocks = pictures * form.blocks,
+                                .own = {tiles, form.blocks, places * columns, pictures}};
     if (mf_gpu_widest_item(problem) >= 4 && inputs == 1 && words <= 16)
         choice.beside = GPU_ROOM / choice.threads;
-    choice.workspace_bytes = places * columns * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t);
-    mf_text_add(&choice.macros, "#define COLUMNS %d\n#define BATCH %d\n#define WHOLE_LANES %d\n", (int)columns, batch,
-                form.whole_lanes);
+    choice.workspace_bytes = pictures * (places * columns * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t));
+    mf_text_add(&choice.macros, "#define COLUMNS %d\n#define BATCH %d\n#define WHOLE_LANES %d\n#define PICTURES %d\n",
+                (int)columns, batch, form.whole_lanes, problem->memory.kept > 1);
     snprintf(choice.text, sizeof choice.text, "%d columns, vectors of %d, %lld blocks of %d tiles at a time",
              (int)columns, vector, (long long)form.blocks, form.teams);
     return mf_gpu_make(plan, &choice);

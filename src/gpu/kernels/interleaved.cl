@@ -7,7 +7,10 @@
  * TILE tiles every LANES-th. The block that arrives last joins the lanes of each group, and the groups. Else tiles are
  * dealt out one by one, and that block chains the lanes too.
  *
- * p[0]: tiles; p[1]: blocks; p[2]: states in the workspace, COLUMNS of every block, or tile; then a counter. */
+ * PICTURES (WHOLE_LANES, two kept loops): the same for each picture of a batch, by blocks of its own.
+ *
+ * Of a picture: p[0]: tiles; p[1]: blocks; p[2]: states in the workspace, COLUMNS of every block, or tile. After all of
+ * these a counter each; p[3]: pictures. */
 #if WHOLE_LANES
 #define TILES_POINTER SHARED_POINTER
 #define DONE_PLACE ((tile - w.begin) / LANES * COLUMNS + t)
@@ -19,6 +22,7 @@ enum {
     STEP = COLUMNS * LANES,
     TEAM = STEP / VECTOR,
     TEAMS = THREADS / TEAM,
+    ROUND = BATCH * LANES, /* rows */
     JOINED = STATE_WORDS > 2 ? 4 : 8 /* states that a thread joins at a time */
 };
 
@@ -40,7 +44,11 @@ static inline struct raws fetch_first(struct tensors T, struct place p, int n)
     UNROLL
     for (int j = 0; j < VECTOR; j++)
         if (j < n) {
+#if BYTES
+#define X(s) r.words[j / 4] |= (uint32_t)(uint8_t)T.in##s[p.i##s + j] << 8 * (j % 4);
+#else
 #define X(s) r.x##s[j] = T.in##s[p.i##s + j];
+#endif
             FOR_MAP_INPUTS(X)
 #undef X
         }
@@ -78,18 +86,18 @@ static inline void add_step(shape_ptr S, int64_t first, int k, struct raws r, in
     }
 }
 
-/* A tile's lanes. r: its first steps, if it is whole; then those of the next one, if that is, so that they are on their
- * way while the tree is walked. */
-static inline void whole_tile(struct tensors T, shape_ptr S, int64_t first, int64_t next, struct raws r[BATCH],
-                              struct lane l[VECTOR])
+/* The first `steps` steps of a tile, whole batches. r: the first of them; then those of the next tile, if it has a batch,
+ * so that they are on their way while the tree is walked. */
+static inline void whole_steps(struct tensors T, shape_ptr S, int64_t first, int64_t next, int steps, struct raws r[BATCH],
+                               struct lane l[VECTOR])
 {
     NO_UNROLL
-    for (int k = 0; k < TILE / LANES; k += BATCH) {
+    for (int k = 0; k < steps; k += BATCH) {
         LOADED_TOGETHER();
         UNROLL
         for (int u = 0; u < BATCH; u++)
             add_step(S, first, k + u, r[u], 1, TILE, l);
-        if (k + BATCH < TILE / LANES)
+        if (k + BATCH < steps)
             load_steps(T, S, first, k + BATCH, r);
         else if (next >= 0)
             load_steps(T, S, next, 0, r);
@@ -189,6 +197,12 @@ static inline void chain_lanes(SHARED_POINTER struct state *states, GLOBAL const
 }
 #endif
 
+/* The picture of the batch that the block works on. */
+static inline int64_t picture_of(shape_ptr S)
+{
+    return PICTURES ? BLOCK / S->p[1] : 0;
+}
+
 /* The block's tiles: every `apart`-th, TEAMS of them at a time. */
 struct share {
     int begin, end, apart;
@@ -196,7 +210,7 @@ struct share {
 
 static inline struct share block_share(shape_ptr S)
 {
-    const int tiles = (int)S->p[0], block = (int)BLOCK, group = block / LANES;
+    const int tiles = (int)S->p[0], block = (int)(BLOCK - picture_of(S) * S->p[1]), group = block / LANES;
     struct share w;
     w.begin = WHOLE_LANES ? group * TILE + block % LANES : block;
     w.end = WHOLE_LANES && (group + 1) * TILE < tiles ? (group + 1) * TILE : tiles;
@@ -213,22 +227,21 @@ static inline void block_rows(struct tensors T, shape_ptr S, struct share w, int
     SHARED_POINTER struct state *const mine = shared + team * STEP;
     struct raws r[BATCH];
     int tile = w.begin + team * w.apart;
-    if (vectors && tile < w.end && ((int64_t)tile + 1) * TILE <= rows)
+    if (vectors && tile < w.end && (int64_t)tile * TILE + ROUND <= rows)
         load_steps(T, S, (int64_t)tile * TILE, 0, r);
     for (int at = w.begin; at < w.end; at += TEAMS * w.apart, tile += TEAMS * w.apart) {
         const int64_t first = (int64_t)tile * TILE, next = first + apart;
         const int n = tile >= w.end ? 0 : rows - first < TILE ? (int)(rows - first) : TILE;
+        const int steps = vectors ? n / ROUND * BATCH : 0;
         struct lane l[VECTOR];
         UNROLL
         for (int j = 0; j < VECTOR; j++)
             l[j] = empty_lane();
-        if (n == TILE && vectors) {
-            whole_tile(T, S, first, tile + TEAMS * w.apart < w.end && next + TILE <= rows ? next : -1, r, l);
-        } else { /* rare, so it is short */
-            NO_UNROLL
-            for (int i = 0; i * LANES < n; i++)
-                add_step(S, first, i, fetch_first(T, step_place(first, i), (n - i * LANES) * COLUMNS - t * VECTOR), 0, n, l);
-        }
+        if (steps)
+            whole_steps(T, S, first, tile + TEAMS * w.apart < w.end && next + ROUND <= rows ? next : -1, steps, r, l);
+        NO_UNROLL
+        for (int i = steps; i * LANES < n; i++) /* rare, so it is short */
+            add_step(S, first, i, fetch_first(T, step_place(first, i), (n - i * LANES) * COLUMNS - t * VECTOR), 0, n, l);
         store_lanes(S, first, n, l, mine);
         columns_tree(mine);
         if (t < COLUMNS && tile < w.end)
@@ -243,25 +256,32 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     SHARED struct state done[STEP]; /* of a block's tiles, then of the groups */
     SHARED int flag;
     shape_ptr S = SHAPE;
-    struct tensors T = TENSORS(b);
+    const struct tensors T = TENSORS(b);
+    struct tensors read = T;
     SHARED_POINTER struct state *const mine = shared + THREAD / TEAM * STEP;
-    GLOBAL struct state *const states = (GLOBAL struct state *)workspace;
+    const int64_t picture = picture_of(S);
+    GLOBAL struct state *const all_states = (GLOBAL struct state *)workspace, *const states = all_states + picture * S->p[2];
     const struct share w = block_share(S);
+#if PICTURES
+#define X(s) read.in##s += picture * in_stride(S, s, 0);
+    FOR_MAP_INPUTS(X)
+#undef X
+#endif
     const int t = THREAD % TEAM;
 #if WHOLE_LANES
     const int count = (int)S->p[1], team = THREAD / TEAM, groups = (count + LANES - 1) / LANES;
-    block_rows(T, S, w, b.vectors != 0, shared, done);
+    block_rows(read, S, w, b.vectors != 0, shared, done);
     if (THREAD < COLUMNS) {
         struct state s = done[THREAD];
         for (int k = 1; k < (w.end - w.begin + LANES - 1) / LANES; k++)
             s = combine(s, done[k * COLUMNS + THREAD]);
-        states[(int64_t)BLOCK * COLUMNS + THREAD] = s;
+        states[(BLOCK - picture * count) * COLUMNS + THREAD] = s;
     }
 #else
     const int count = (int)S->p[0], groups = (count + TILE - 1) / TILE;
-    block_rows(T, S, w, b.vectors != 0, shared, states);
+    block_rows(read, S, w, b.vectors != 0, shared, states);
 #endif
-    if (!last_to_arrive((GLOBAL uint32_t *)(states + S->p[2]), S->p[1], &flag))
+    if (!last_to_arrive((GLOBAL uint32_t *)(all_states + S->p[3] * S->p[2]) + picture, S->p[1], &flag))
         return;
 #if WHOLE_LANES
     for (int first = 0; first < groups; first += TEAMS) {
@@ -286,5 +306,5 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         mine[v] = v < groups * COLUMNS ? done[v] : state_identity();
     columns_tree(mine);
     if (THREAD < COLUMNS)
-        finish_output(T, S, THREAD, shared[THREAD], S->reduced_total);
+        finish_output(T, S, picture * COLUMNS + THREAD, shared[THREAD], S->reduced_total);
 }
