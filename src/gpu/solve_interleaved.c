@@ -64,21 +64,23 @@ static int applicable(const struct mf_plan *plan)
 }
 
 /* Whether pictures of a batch are read faster by blocks of their own than as columns, which read odd numbers of channels
- * one by one. (Measured on an H200.) */
+ * one by one, and parts of tiles slowly where they are bytes. (Measured on an H200.) */
 static int batch_pays(const struct problem *problem)
 {
-    enum { FEW = 256, MORE = 2048, MANY = 4096 }; /* blocks */
+    enum { FEW = 256, MORE = 2048, MANY = 4096, /* blocks */ MOST_BYTES = 12 /* of a row */ };
     const int64_t columns = columns_of(problem), tiles = problem->reduced_total / TILE;
-    const int item = mf_gpu_widest_item(problem), odd = columns % 2 != 0;
+    const int item = mf_gpu_widest_item(problem), even = columns % 2 == 0, whole = problem->reduced_total % TILE == 0;
     int64_t least = FEW;
     if (mf_emit_lane_words(problem) > 1) {
-        if (item > 4 || (!odd && (item == 1 || columns > (item == 4 ? 4 : 6) || (item == 4 && columns < 4))))
+        const int as_fast = item == 1 ? whole : item == 2 ? columns > 6 : columns != 4;
+        if (item > 4 || (even && as_fast))
             return 0;
         least = MORE;
-    } else if (item == 1 && !odd) {
-        if (mf_emit_bytes_operand(problem) < 0)
+    } else if (item == 1 && even) {
+        if (mf_emit_bytes_operand(problem) >= 0)
+            least = MANY;
+        else if (whole && columns > MOST_BYTES)
             return 0;
-        least = MANY;
     }
     return tiles >= 2 && tiles * pictures_of(problem) >= least;
 }
@@ -191,8 +193,12 @@ static mf_status make(struct mf_plan *plan)
     if (mf_gpu_widest_item(problem) >= 4 && inputs == 1 && words <= 16)
         choice.beside = GPU_ROOM / choice.threads;
     choice.workspace_bytes = pictures * (places * columns * mf_emit_state_bytes(problem) + (int64_t)sizeof(uint32_t));
-    mf_text_add(&choice.macros, "#define COLUMNS %d\n#define BATCH %d\n#define WHOLE_LANES %d\n#define PICTURES %d\n",
-                (int)columns, batch, form.whole_lanes, problem->memory.kept > 1);
+    const int item = inputs == 1 ? mf_gpu_widest_item(problem) : 4;
+    mf_text_append(&choice.functions, mf_text_taken_cl);
+    mf_text_add(&choice.macros,
+                "#define COLUMNS %d\n#define BATCH %d\n#define WHOLE_LANES %d\n#define PICTURES %d\n#define ITEM %d\n",
+                (int)columns, batch, form.whole_lanes, problem->memory.kept > 1,
+                item < 4 && item * vector % 4 == 0 ? item : 0);
     snprintf(choice.text, sizeof choice.text, "%d columns, vectors of %d, %lld blocks of %d tiles at a time",
              (int)columns, vector, (long long)form.blocks, form.teams);
     return mf_gpu_make(plan, &choice);

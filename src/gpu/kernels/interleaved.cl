@@ -38,14 +38,14 @@ static inline struct place flat_place(int64_t e)
 }
 
 /* The first n of VECTOR elements from p on. */
-static inline struct raws fetch_first(struct tensors T, struct place p, int n)
+static inline struct taken take_first(struct tensors T, struct place p, int n)
 {
-    struct raws r = no_elements();
+    struct taken r = no_taken();
     UNROLL
     for (int j = 0; j < VECTOR; j++)
         if (j < n) {
-#if BYTES
-#define X(s) r.words[j / 4] |= (uint32_t)(uint8_t)T.in##s[p.i##s + j] << 8 * (j % 4);
+#if ITEM
+#define X(s) r.v[j * ITEM / 4] |= word_of_element(T.in##s[p.i##s + j], j);
 #else
 #define X(s) r.x##s[j] = T.in##s[p.i##s + j];
 #endif
@@ -62,7 +62,7 @@ static inline struct place step_place(int64_t first, int k)
 }
 
 /* BATCH whole steps of a tile, from step k on. */
-static inline void load_steps(struct tensors T, shape_ptr S, int64_t first, int k, struct raws r[BATCH])
+static inline void load_steps(struct tensors T, shape_ptr S, int64_t first, int k, struct taken r[BATCH])
 {
     const struct place from = step_place(first, k);
     UNROLL
@@ -71,24 +71,24 @@ static inline void load_steps(struct tensors T, shape_ptr S, int64_t first, int 
 #define X(s) p.i##s += u * STEP;
         FOR_MAP_INPUTS(X)
 #undef X
-        r[u] = fetch_vector(T, S, p, KEPT - 1, 1);
+        r[u] = take(T, S, p, 1);
     }
 }
 
 /* One step into the lanes; the tile has n rows. */
-static inline void add_step(shape_ptr S, int64_t first, int k, struct raws r, int full, int n, struct lane l[VECTOR])
+static inline void add_step(shape_ptr S, int64_t first, int k, struct taken r, int full, int n, struct lane l[VECTOR])
 {
     const struct weights w = weights_of(k);
     UNROLL
     for (int j = 0; j < VECTOR; j++) {
         const int lane = (THREAD % TEAM * VECTOR + j) / COLUMNS, present = PRESENCE(full || k * LANES + lane < n, 1);
-        chain(S, &l[j], map_element(one_of_vector(r, j)), k, first + lane, w, present);
+        chain(S, &l[j], map_element(one_taken(r, j)), k, first + lane, w, present);
     }
 }
 
 /* The first `steps` steps of a tile, whole batches. r: the first of them; then those of the next tile, if it has a batch,
  * so that they are on their way while the tree is walked. */
-static inline void whole_steps(struct tensors T, shape_ptr S, int64_t first, int64_t next, int steps, struct raws r[BATCH],
+static inline void whole_steps(struct tensors T, shape_ptr S, int64_t first, int64_t next, int steps, struct taken r[BATCH],
                                struct lane l[VECTOR])
 {
     NO_UNROLL
@@ -225,7 +225,7 @@ static inline void block_rows(struct tensors T, shape_ptr S, struct share w, int
     const int t = THREAD % TEAM, team = THREAD / TEAM;
     const int64_t rows = S->reduced_total, apart = (int64_t)TEAMS * w.apart * TILE;
     SHARED_POINTER struct state *const mine = shared + team * STEP;
-    struct raws r[BATCH];
+    struct taken r[BATCH];
     int tile = w.begin + team * w.apart;
     if (vectors && tile < w.end && (int64_t)tile * TILE + ROUND <= rows)
         load_steps(T, S, (int64_t)tile * TILE, 0, r);
@@ -241,7 +241,7 @@ static inline void block_rows(struct tensors T, shape_ptr S, struct share w, int
             whole_steps(T, S, first, tile + TEAMS * w.apart < w.end && next + ROUND <= rows ? next : -1, steps, r, l);
         NO_UNROLL
         for (int i = steps; i * LANES < n; i++) /* rare, so it is short */
-            add_step(S, first, i, fetch_first(T, step_place(first, i), (n - i * LANES) * COLUMNS - t * VECTOR), 0, n, l);
+            add_step(S, first, i, take_first(T, step_place(first, i), (n - i * LANES) * COLUMNS - t * VECTOR), 0, n, l);
         store_lanes(S, first, n, l, mine);
         columns_tree(mine);
         if (t < COLUMNS && tile < w.end)

@@ -16,6 +16,12 @@ static inline struct taken no_taken(void)
     return r;
 }
 
+/* Element i of a vector, where it is in its word. */
+static inline uint32_t word_of_element(uint32_t x, int i)
+{
+    return (x & (0xffffffffu >> (32 - 8 * ITEM))) << 8 * ITEM * i % 32;
+}
+
 static inline struct taken take(struct tensors T, shape_ptr S, struct place p, int vectors)
 {
     struct taken r = no_taken();
@@ -26,8 +32,7 @@ static inline struct taken take(struct tensors T, shape_ptr S, struct place p, i
     } else {
         UNROLL
         for (int i = 0; i < VECTOR; i++) {
-#define X(s) \
-    r.v[i * ITEM / 4] |= ((uint32_t)T.in##s[p.i##s + i] & (0xffffffffu >> (32 - 8 * ITEM))) << 8 * ITEM * i % 32;
+#define X(s) r.v[i * ITEM / 4] |= word_of_element(T.in##s[p.i##s + i], i);
             FOR_MAP_INPUTS(X)
 #undef X
         }
