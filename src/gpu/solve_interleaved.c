@@ -63,8 +63,8 @@ static int applicable(const struct mf_plan *plan)
            2 * LANES * columns_of(problem) * mf_emit_state_bytes(problem) <= SHARED_BYTES;
 }
 
-/* Of more tiles the groups are too many for one step. (Sums of bytes of one picture: solver bytes.) */
- * one by one, and parts of tiles slowly where they are bytes. (Measured on an H200.) */
+/* Whether pictures of a batch are read faster by blocks of their own than as columns, which read odd numbers of
+ * channels one by one, and parts of tiles slowly where they are bytes. (Measured on an H200.) */
 static int batch_pays(const struct problem *problem)
 {
     enum { FEW = 256, MORE = 2048, MANY = 4096, /* blocks */ MOST_BYTES = 12 /* of a row */ };
