@@ -103,7 +103,7 @@ static mf_status make_choice(struct mf_plan *plan, struct gpu_choice *choice, in
     while (choice->threads > 64 && problem->kept_total / rows * GPU_WARP < 4 * multiprocessors * choice->threads)
         choice->threads /= 2; /* few rows: a part of them to every multiprocessor */
     const int64_t block_rows = (int64_t)choice->threads / GPU_WARP * rows;
-    choice->fold = mf_text_merges_cl;
+    choice->fold = mf_text_weights_cl;
     choice->vector = 1;
     choice->vector_loop = problem->memory.kept;
     /* elements of two registers, or large states: with fewer for a thread they would spill */
@@ -124,6 +124,7 @@ static mf_status make_long(struct mf_plan *plan)
     const int chain = rough > 1 ? (steps + rough - 1) / rough * rough : steps;
     const int shifts = mf_gpu_has_logsums(&plan->problem) || n > 3 * MOST_AT_ONCE; /* measured on an H100 */
     struct gpu_choice choice = {.kernel = mf_text_lengthwise_cl};
+    mf_text_append(&choice.functions, mf_text_merges_cl);
     mf_text_append(&choice.functions, mf_text_tile_lanes_cl);
     mf_text_add(&choice.macros,
                 "#define ROWS_SHIFT %d\n#define TILES %d\n#define CHAIN %d\n#define FULL %d\n#define WEIGHT_SETS %d\n",
@@ -146,6 +147,7 @@ static mf_status make(struct mf_plan *plan)
     while (rows > 1 && problem->kept_total / rows < WARPS * multiprocessors)
         rows /= 2;
     struct gpu_choice choice = {.kernel = mf_text_abreast_cl};
+    mf_text_append(&choice.functions, mf_text_merges_cl);
     mf_text_add(&choice.macros,
                 "#define ROWS %d\n#define SLOTS %d\n#define FULL %d\n#define LANE_PITCH %d\n#define WEIGHT_SETS 1\n",
                 rows, slots, slots - (n % GPU_WARP || rough > 1 ? rough : 0),

@@ -140,16 +140,30 @@ static int has_pairs(const struct problem *problem, int vector)
            !problem->memory.window_count;
 }
 
-/* How many of their steps at once, of a whole tile's all; `batch` where they are few. (Measured on an H200.) */
+/* How many of their steps at once; `batch` where they are few. (Measured on an H200.) */
 static int whole_batch(int64_t reduced, int batch)
 {
-    return reduced >= TILE ? TILE / LANES : reduced >= 16 * LANES ? 16 : reduced > 4 * LANES ? 8 : batch;
+    return reduced >= 16 * LANES ? 16 : reduced > 4 * LANES ? 8 : batch;
+}
+
+/* Of sums of pairs: two a thread, so that half as many addresses are counted; blocks of 128 columns where these come in
+ * whole waves, else of 64, of fewer threads where a tile is not whole: while some join, others read. (H200, bf16:
+ * 8192 by 16384 at 3,250 GB/s, with 64 columns 3,200, of one pair 3,120; 1024 by 131,072 at 2,650, by 512 threads
+ * 2,500.) */
+static void set_pairs(const struct problem *problem, const struct gpu_limits *limits, int *beside, int *threads)
+{
+    enum { WIDE = 128, MOST_TILES = 4, THREADS = 512 };
+    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, kept = problem->kept_total;
+    const int64_t blocks = (kept + WIDE - 1) / WIDE * tiles, at_once = GPU_ROOM / THREADS * limits->multiprocessors;
+    const int64_t waves = (blocks + at_once - 1) / at_once;
+    *threads = problem->reduced_total < TILE / 2 ? THREADS / 2 : THREADS;
+    *beside = *threads == THREADS && tiles <= MOST_TILES && 8 * blocks > 7 * waves * at_once ? WIDE : WIDE / 2;
 }
 
 /* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
  * are then in registers, and for columns that begin anywhere, whose elements are read one by one. (Forms measured on an
  * H200.) */
-static struct columns_form form_in_turn(const struct problem *problem, int widest)
+static struct columns_form form_in_turn(const struct problem *problem, int widest, const struct gpu_limits *limits)
 {
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
@@ -160,10 +174,13 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
         batch = TILE / LANES;
         threads = 128;
     } else if (mf_gpu_has_logsums(problem)) {
-        vector = 2;
+        const int pairs = has_pairs(problem, widest);
+        vector = pairs && widest >= 4 ? 4 : 2;
         beside = item < 4 ? 64 : GPU_WARP;
-        batch = has_pairs(problem, widest) ? 4 : item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
+        batch = pairs ? 4 : item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
         threads = item < 4 ? 512 : 256;
+        if (vector == 4)
+            set_pairs(problem, limits, &beside, &threads);
     } else if (widest > 1) {
         vector = words > 8 ? 1 : words > 3 ? 2 : 4;
         beside = mf_clamp(256 / item, 1, 64);
@@ -314,7 +331,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                    ? make_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
     if (mf_gpu_has_logsums(problem))
-        return form_in_turn(problem, widest);
+        return form_in_turn(problem, widest, limits);
     if (!many)
         return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
     if (item > 4 && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
@@ -324,13 +341,13 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
         return form;
     }
     if (mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
-        return form_in_turn(problem, widest);
+        return form_in_turn(problem, widest, limits);
     const struct columns_form together = together_form(problem, tiles, widest, limits);
     const struct columns_form all_lanes = together.vector ? together : form_of_one(problem, widest);
     if (all_lanes.vector)
         return all_lanes;
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
-        return form_in_turn(problem, widest);
+        return form_in_turn(problem, widest, limits);
     if (widest == 1) {
         form = make_form(problem, 1, 8, GPU_WARP);
         form.batch = 1;
@@ -455,7 +472,10 @@ static mf_status make(struct mf_plan *plan)
                 "#define FLOWING %d\n#define GATHERED %d\n#define WHOLE_BATCH %d\n#define WAITS_IN_MEMORY %d\n",
                 sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
                 sums && item == 4, pairs ? whole_batch(reduced, form.batch) : form.batch, pairs || (sums && item == 1));
+    mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
+    mf_text_add(&choice.macros, "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n",
+                mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count && reduced >= LANES && !whole);
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"

@@ -185,6 +185,7 @@ static int is_along(const struct problem *problem, int vector)
 
 static void add_along(const struct problem *problem, struct gpu_choice *choice)
 {
+    mf_text_append(&choice->functions, mf_text_weights_cl);
     mf_text_append(&choice->functions, mf_text_merges_cl);
     mf_text_append(&choice->functions, mf_text_tile_lanes_cl);
     mf_text_add(&choice->macros,

@@ -23,10 +23,31 @@
 #define BATCH 4
 #endif
 #endif
-/* Whether it matters that a whole tile's lanes have as many elements: moments of numbers that the compiler knows merge
- * without dividing. */
-#define EVEN_LANES (HAS_COUNT && !WINDOWS && !IN_TURN)
 enum { SPAN = COLUMN_THREADS * VECTOR, BLOCK_COLUMNS = THREADS / LANE_THREADS * VECTOR };
+
+/* The number of the tree's level that joins lanes so far apart. */
+static inline int level_of(int apart)
+{
+    int level = 0;
+    UNROLL
+    for (int l = 1; l < LEVELS; l++)
+        level += apart >> l != 0;
+    return level;
+}
+
+/* Lanes `lane` and the one `apart` behind it, or what is joined to them, of a tile of n elements; weighed: that all lanes
+ * have some, so that moments merge without dividing. */
+static inline struct state join_lanes(weights_type weights_, struct state a, struct state b, int apart, int lane, int n,
+                                      const int weighed, const int plain)
+{
+#if MERGE_WEIGHTS
+    if (weighed) {
+        const struct merge_weights w = level_weights(weights_, level_of(apart), lane, n);
+        return plain ? combine_weighted_plain(a, b, w) : combine_weighted(a, b, w);
+    }
+#endif
+    return plain ? combine_plain(a, b) : combine(a, b);
+}
 
 /* Elements at constant distances: where one is, and how to come to the next. (Multiplying for each takes longer than
  * loading does.) */
@@ -108,9 +129,10 @@ static inline void column_batch(struct tensors T, shape_ptr S, struct place star
         }
 }
 
-/* The tree's levels inside a thread; the result is s[0]. */
-static inline void own_levels(struct state s[HELD][VECTOR])
+/* The tree's levels inside a thread; the result is s[0]. here: elements of the tile. */
+static inline void own_levels(weights_type weights_, int here, const int weighed, struct state s[HELD][VECTOR])
 {
+    const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     UNROLL
     for (int reach = HELD / 2; reach; reach /= 2)
         UNROLL
@@ -118,7 +140,8 @@ static inline void own_levels(struct state s[HELD][VECTOR])
             UNROLL
             for (int c = 0; c < VECTOR; c++)
                 if (i < reach && i + reach < PRESENT)
-                    s[i][c] = combine(s[i][c], s[i + reach][c]);
+                    s[i][c] = join_lanes(weights_, s[i][c], s[i + reach][c], LANE_THREADS * reach,
+                                         own + LANE_THREADS * i, here, weighed, 0);
 }
 
 /* settle, of lanes of one element too. */
@@ -131,8 +154,8 @@ static inline void settle_of_step(struct tensors T, shape_ptr S, struct place st
         settle(T, S, start, l, first, count);
 }
 
-/* The states of a thread's lanes of n elements, and the tree's levels over them. all: it is a whole tile. */
-static inline void own_states(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int all,
+/* The states of a thread's lanes of n elements. */
+static inline void own_states(struct tensors T, shape_ptr S, struct place start, int64_t first, int n,
                               struct lane l[HELD][VECTOR], struct state s[HELD][VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
@@ -143,12 +166,11 @@ static inline void own_states(struct tensors T, shape_ptr S, struct place start,
             const int lane = own + LANE_THREADS * i;
             if (LOGSUMS)
                 settle_of_step(T, S, place_beside(S, start, KEPT - 1, c), &l[i][c], first + lane, lane_count(n, lane));
-            s[i][c] = lane_state(S, l[i][c], first + lane, all ? TILE / LANES : lane_count(n, lane));
+            s[i][c] = lane_state(S, l[i][c], first + lane, lane_count(n, lane));
         }
-    own_levels(s);
 }
 
-/* The lanes of elements first ... first+n-1, n <= TILE, joined as far as they are a thread's own: s[0]. */
+/* The lanes of elements first ... first+n-1, n <= TILE. */
 static inline void column_lanes(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
                                 struct state s[HELD][VECTOR])
 {
@@ -176,13 +198,10 @@ static inline void column_lanes(struct tensors T, shape_ptr S, struct place star
                 column_batch(T, S, start, first, ONE_STEP ? 0 : k, n, 0, BATCH, 1, l);
         }
     }
-    if (EVEN_LANES && n == TILE)
-        own_states(T, S, start, first, n, 1, l, s);
-    else
-        own_states(T, S, start, first, n, 0, l, s);
+    own_states(T, S, start, first, n, l, s);
 }
 #else
-enum { LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
+enum { TURN_LEVELS = HELD > 32 ? 6 : HELD > 16 ? 5 : HELD > 8 ? 4 : HELD > 4 ? 3 : HELD > 2 ? 2 : HELD > 1 ? 1 : 0 };
 
 /* Of tiles that are not full: more of what sums ask of elements that may be missing is spilled. */
 enum { PART_BATCH = LOGSUMS && BATCH > 8 ? 8 : BATCH };
@@ -257,8 +276,8 @@ static inline int lane_in_turn(int i)
 {
     int lane = THREAD / COLUMN_THREADS % LANE_THREADS;
     UNROLL
-    for (int b = 0; b < LEVELS; b++)
-        lane += (i >> b & 1) * (LANE_THREADS << (LEVELS - 1 - b));
+    for (int b = 0; b < TURN_LEVELS; b++)
+        lane += (i >> b & 1) * (LANE_THREADS << (TURN_LEVELS - 1 - b));
     return lane;
 }
 
@@ -314,8 +333,9 @@ static inline void flowing_lane(struct tensors T, shape_ptr S, struct place star
 /* A thread's lanes in the order in which the tree joins them: the numbers' bits reversed. Two subtrees of equal height
  * become one as soon as both are there; the last lane completes them all. plain: whether sums are taken to be plain
  * together; the result: whether they were. */
-static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
-                                   const int plain, SHARED_POINTER struct state *waiting, struct state s[VECTOR])
+static inline int turns_of_columns(weights_type weights_, struct tensors T, shape_ptr S, struct place start,
+                                   int64_t first, int n, int here, int vectors, const int weighed, const int plain,
+                                   SHARED_POINTER struct state *waiting, struct state s[VECTOR])
 {
     int central = 1;
     struct lane all[VECTOR];
@@ -324,7 +344,7 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
     for (int c = 0; c < VECTOR; c++)
         all[c] = empty_lane();
 #if !WHOLE_LANES
-    struct state pending[LEVELS + 1][VECTOR];
+    struct state pending[TURN_LEVELS + 1][VECTOR];
 #endif
 #if LOGSUMS && !WINDOWS && !PAIRED_FOLDS
     const struct element x = map_element(fetch(T, element_place(S, start, n > 0 ? first : 0)));
@@ -380,7 +400,7 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
             UNROLL
             for (int c = 0; c < VECTOR; c++)
                 s[c] = combine(waiting[(level * VECTOR + c) * THREADS + THREAD], s[c]);
-        for (int c = 0; c < VECTOR && level < LEVELS; c++)
+        for (int c = 0; c < VECTOR && level < TURN_LEVELS; c++)
             waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
         (void)waits;
 #elif WAITS_IN_MEMORY /* of the thread's own: what sums ask takes the registers */
@@ -396,11 +416,12 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
         (void)waits;
 #else
         UNROLL
-        for (int b = 0; b < LEVELS; b++) {
+        for (int b = 0; b < TURN_LEVELS; b++) {
             if (!waits && (i >> b & 1)) {
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
-                    s[c] = plain ? combine_plain(pending[b][c], s[c]) : combine(pending[b][c], s[c]);
+                    s[c] = join_lanes(weights_, pending[b][c], s[c], LANE_THREADS << (TURN_LEVELS - 1 - b),
+                                      lane & ((LANE_THREADS << (TURN_LEVELS - 1 - b)) - 1), here, weighed, plain);
             } else if (!waits) {
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
@@ -420,12 +441,13 @@ static inline int turns_of_columns(struct tensors T, shape_ptr S, struct place s
     return central;
 }
 
-static inline void column_turns(struct tensors T, shape_ptr S, struct place start, int64_t first, int n, int vectors,
+static inline void column_turns(weights_type weights_, struct tensors T, shape_ptr S, struct place start, int64_t first,
+                                int n, int here, int vectors, const int weighed,
                                 SHARED_POINTER struct state *waiting, struct state s[VECTOR])
 {
-    const int central = turns_of_columns(T, S, start, first, n, vectors, 1, waiting, s);
+    const int central = turns_of_columns(weights_, T, S, start, first, n, here, vectors, weighed, 1, waiting, s);
     if (LOGSUMS && !LIKELY(central))
-        turns_of_columns(T, S, start, first, n, vectors, 0, waiting, s);
+        turns_of_columns(weights_, T, S, start, first, n, here, vectors, weighed, 0, waiting, s);
 }
 #endif
 
@@ -433,33 +455,19 @@ static inline void column_turns(struct tensors T, shape_ptr S, struct place star
  * shared memory, the tree's upper levels, and shares the rest with the threads next to it: everything goes through
  * shared memory once. Else a level at a time. The result is s[0] or s of the threads that keep one. */
 #if WHOLE_LANES
-enum { OWN_STATES = THREADS * VECTOR * (LEVELS > 1 ? LEVELS : 1) };
+enum { OWN_STATES = THREADS * VECTOR * (TURN_LEVELS > 1 ? TURN_LEVELS : 1) };
 #else
 enum { OWN_STATES = THREADS * VECTOR };
 #endif
 #define ONE_COLUMN (LANE_THREADS >= VECTOR)
 enum { BESIDE = ONE_COLUMN ? LANE_THREADS / VECTOR : LANE_THREADS, OF_COLUMNS = COLUMN_THREADS * LANE_THREADS };
 
-/* combine; all: both have `lanes` of a whole tile's lanes. */
-static inline struct state combine_lanes(struct state a, struct state b, int all, int lanes)
-{
-#if EVEN_LANES
-    if (all) {
-        a.n = b.n = lanes * (TILE / LANES);
-        return combine(a, b);
-    }
-#endif
-    (void)all;
-    (void)lanes;
-    return combine(a, b);
-}
-
-static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct state *shared, int all,
-                               struct state s[VECTOR])
+static inline void column_tree(EXCHANGE_TYPE exchange_, weights_type weights_, SHARED_POINTER struct state *shared,
+                               int here, const int weighed, struct state s[VECTOR])
 {
 #if ONE_COLUMN
     const int in_turn = THREAD % OF_COLUMNS, first = THREAD - in_turn, c = in_turn / (COLUMN_THREADS * BESIDE);
-    const int beside = in_turn % (COLUMN_THREADS * BESIDE);
+    const int beside = in_turn % (COLUMN_THREADS * BESIDE), own = beside / COLUMN_THREADS;
     if (VECTOR > 1) {
         UNROLL
         for (int i = 0; i < VECTOR; i++)
@@ -474,7 +482,7 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct st
             UNROLL
             for (int i = 0; i < VECTOR / 2; i++)
                 if (i < reach)
-                    s[i] = combine_lanes(s[i], s[i + reach], all, LANES / BESIDE / 2 / reach);
+                    s[i] = join_lanes(weights_, s[i], s[i + reach], BESIDE * reach, own + BESIDE * i, here, weighed, 0);
     }
     UNROLL
     for (int reach = BESIDE / 2; reach; reach /= 2) {
@@ -482,14 +490,14 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct st
         if (2 * distance <= WARP) {
             const struct state other = exchange_state(exchange_, s[0], distance, 0);
             s[0] = COMMUTES ? combine(s[0], other)
-                            : combine_lanes(choose(upper, other, s[0]), choose(upper, s[0], other), all,
-                                            LANES / 2 / reach);
+                            : join_lanes(weights_, choose(upper, other, s[0]), choose(upper, s[0], other), reach,
+                                         own & (reach - 1), here, weighed, 0);
             continue;
         }
         shared[THREAD] = s[0];
         BARRIER();
         if (beside < distance)
-            s[0] = combine_lanes(s[0], shared[THREAD + distance], all, LANES / 2 / reach);
+            s[0] = join_lanes(weights_, s[0], shared[THREAD + distance], reach, own, here, weighed, 0);
         BARRIER();
     }
 #else
@@ -503,7 +511,8 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, SHARED_POINTER struct st
         if (own < reach)
             UNROLL
             for (int c = 0; c < VECTOR; c++)
-                s[c] = combine(s[c], shared[c * THREADS + THREAD + reach * COLUMN_THREADS]);
+                s[c] = join_lanes(weights_, s[c], shared[c * THREADS + THREAD + reach * COLUMN_THREADS], reach, own,
+                                  here, weighed, 0);
         BARRIER();
     }
 #endif
@@ -514,6 +523,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     EXCHANGE_MEMORY
     SHARED struct state shared[OWN_STATES];
     SHARED int flag;
+    WEIGHTS_MEMORY
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     /* the last tile first: it may have fewer elements, which then takes longer */
@@ -522,17 +532,33 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
     GLOBAL struct state *states = (GLOBAL struct state *)workspace;
+#if MERGE_WEIGHTS
+    make_weights(weights_, (int)(S->reduced_total - (tiles - 1) * TILE));
+    make_weights(weights_ + 2 * LEVELS, TILE);
+    BARRIER();
+#endif
     for (int64_t tile = part * S->p[2]; tile < end; tile++) {
         const int64_t left = S->reduced_total - tile * TILE;
-        const int n = o >= S->kept_total ? 0 : left < TILE ? (int)left : TILE;
+        const int here = left < TILE ? (int)left : TILE, n = o >= S->kept_total ? 0 : here;
+        const weights_type weights = weights_ + (MERGE_WEIGHTS && tile < tiles - 1 ? 2 * LEVELS : 0);
 #if IN_TURN
         struct state s[1][VECTOR];
-        column_turns(T, S, start, tile * TILE, n, b.vectors != 0, shared, s[0]);
+        if (MERGE_WEIGHTS && here >= LANES)
+            column_turns(weights, T, S, start, tile * TILE, n, here, b.vectors != 0, 1, shared, s[0]);
+        else
+            column_turns(weights, T, S, start, tile * TILE, n, here, b.vectors != 0, 0, shared, s[0]);
 #else
         struct state s[HELD][VECTOR];
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);
+        if (MERGE_WEIGHTS && here >= LANES)
+            own_levels(weights, here, 1, s);
+        else
+            own_levels(weights, here, 0, s);
 #endif
-        column_tree(exchange_, shared, n == TILE, s[0]);
+        if (MERGE_WEIGHTS && here >= LANES)
+            column_tree(exchange_, weights, shared, here, 1, s[0]);
+        else
+            column_tree(exchange_, weights, shared, here, 0, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
 #if STORES_VECTORS
             if (tiles == 1) {
