@@ -175,10 +175,11 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
         threads = 128;
     } else if (mf_gpu_has_logsums(problem)) {
         const int pairs = has_pairs(problem, widest);
-        vector = pairs && widest >= 4 ? 4 : 2;
+        const int alone = words <= 4; /* else there would be too few registers */
+        vector = pairs && alone && widest >= 4 ? 4 : 2;
         beside = item < 4 ? 64 : GPU_WARP;
         batch = pairs ? 4 : item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
-        threads = item < 4 ? 512 : 256;
+        threads = item < 4 && alone ? 512 : 256;
         if (vector == 4)
             set_pairs(problem, limits, &beside, &threads);
     } else if (widest > 1) {
@@ -281,12 +282,13 @@ static struct columns_form together_form(const struct problem *problem, int64_t 
     const int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     const int one = problem->program.reducer_count == 1, many = words == SEVERAL && !one;
     const int fits = !limits->architecture || limits->architecture == 90;
-    const int pays = one ? fits && (item == 4 || item == 2) && mf_emit_has_kind(problem, RED_MOMENTS)
-                         : item == 2 && mf_gpu_only_operand(problem) >= 0 && (words == 2 || many);
+    const int pays = one ? fits && words == 2 && (item == 4 || item == 2) && mf_emit_has_kind(problem, RED_MOMENTS)
+                         : item == 2 && (words == 2 || many);
     const int beside = many ? GPU_WARP / 4 : GPU_WARP;
     struct columns_form form = {.vector = 0};
-    if (!pays || mf_emit_has_kind(problem, RED_ARG) || mf_emit_has_kind(problem, RED_USER) || widest < VECTOR ||
-        problem->memory.reduced > 1 || problem->memory.window_count ||
+    if (!pays || mf_gpu_only_operand(problem) < 0 || mf_emit_has_kind(problem, RED_ARG) ||
+        mf_emit_has_kind(problem, RED_USER) || widest < VECTOR || problem->memory.reduced > 1 ||
+        problem->memory.window_count ||
         2 * problem->kept_total * tiles_that_count(problem, tiles) <
             (int64_t)3 * limits->multiprocessors * beside * VECTOR)
         return form;
@@ -301,12 +303,13 @@ static struct columns_form together_form(const struct problem *problem, int64_t 
 static struct columns_form form_of_one(const struct problem *problem, int widest)
 {
     const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
+    const int moments = mf_emit_has_kind(problem, RED_MOMENTS), words = mf_emit_lane_words(problem);
     struct columns_form form = {.vector = 0};
     if (one && item == 8 && widest == 2 && mf_emit_has_kind(problem, RED_ARG)) {
         form = make_form(problem, 2, 4, 8);
         form.batch = 1;
         form.room = 4;
-    } else if (one && item == 2 && widest >= 4 && mf_emit_has_kind(problem, RED_MOMENTS)) {
+    } else if (one && item == 2 && words == 2 && widest >= 4 && moments) {
         form = make_form(problem, 4, 2, 16);
         form.batch = 4;
     }
@@ -318,6 +321,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                                       const struct gpu_limits *limits)
 {
     int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
+    const int one = problem->program.reducer_count == 1;
     const struct columns_form none = {.vector = 0};
     struct columns_form form = usual_form(problem, widest);
     int64_t columns = widest > 1 ? form.column_threads * (int64_t)form.vector : GPU_WARP;
@@ -334,7 +338,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
         return form_in_turn(problem, widest, limits);
     if (!many)
         return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
-    if (item > 4 && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
+    if ((item > 4 || (words == 4 && one)) && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
         accumulators_of(problem, form.vector, form.held) <= MOST_ACCUMULATORS) {
         form.batch = 2;
         form.room = block_threads(&form) == 256 ? 2 : 0;
@@ -423,6 +427,16 @@ static int64_t tiles_of_block(const struct problem *problem, const struct column
     return best;
 }
 
+/* Whether moments merge without dividing. Not beside so much else in turn that registers are spilled by it (NVRTC 13.0,
+ * sm_100). */
+static int merges_by_weights(const struct problem *problem, int in_turn, int whole)
+{
+    enum { MOST_WORDS = 4 };
+    const int much = mf_gpu_has_logsums(problem) || mf_emit_lane_words(problem) > MOST_WORDS;
+    return mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count && problem->reduced_total >= LANES &&
+           !whole && !(in_turn && much);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM_WIDE = GPU_ROOM * 3 / 4 };
@@ -475,7 +489,7 @@ static mf_status make(struct mf_plan *plan)
     mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros, "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n",
-                mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count && reduced >= LANES && !whole);
+                merges_by_weights(problem, form.in_turn, whole));
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"

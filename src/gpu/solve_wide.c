@@ -7,7 +7,7 @@
 
 enum {
     LEAST_ELEMENTS = 16,
-    MOST_ELEMENTS = 1023, /* in order: with 4 to 7 in each of LANES leaves */
+    MOST_ELEMENTS = 1023, /* in order: with 4 to 7 in each of LANES leaves, or up to 32 where that pays */
     MOST_WORDS = 4,       /* of a column's state */
     BLOCK_THREADS = 128
 };
@@ -63,18 +63,41 @@ static int is_wide(const struct mf_plan *plan)
     return bytes >= (mf_emit_has_kind(problem, RED_MOMENTS) ? LEAST_OF_MOMENTS : LEAST_BYTES);
 }
 
+/* How many elements a column may have. In leaves of more than 7 each moments and sums of 16 bits are faster here than
+ * by columns, whose blocks wait for each other, up to a whole tile; logsumexp is not, nor f32 of few columns. (H200, GB/s
+ * here and by columns: var of bf16, 1024 by 131,072, 3,220 and 2,080, mean and std of 1500 by 90,112 2,840 and 690,
+ * sums of 1024 3,790 and 3,410, var of i16, 4000 by 131,072, 3,030 and 350; of f32, 1024 by 32,768, 2,490 and 3,340.)
+ */
+static int64_t most_elements(const struct mf_plan *plan)
+{
+    enum { LEAST_BYTES = 1300 };
+    const struct problem *problem = &plan->problem;
+    const int item = mf_gpu_widest_item(problem), moments = mf_emit_has_kind(problem, RED_MOMENTS);
+    if (!mf_emit_is_ordered(problem))
+        return TILE;
+    if (item > 4 || mf_gpu_only_operand(problem) < 0 || mf_gpu_has_logsums(problem) || (!moments && item > 2))
+        return MOST_ELEMENTS;
+    return item < 4 ? TILE : bytes_of(plan) >= LEAST_BYTES ? TILE - 1 : MOST_ELEMENTS;
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    const int64_t most = mf_emit_is_ordered(problem) ? MOST_ELEMENTS : TILE, reduced = problem->reduced_total;
+    const int64_t most = most_elements(plan), reduced = problem->reduced_total;
     return mf_gpu_is_columns(problem) && nest->reduced == 1 && !nest->window_count && reduced >= LEAST_ELEMENTS &&
            reduced <= most && problem->program.reducer_count && !mf_emit_has_kind(problem, RED_USER) &&
            mf_emit_bytes_operand(problem) < 0 && mf_nest_is_as_written(nest) &&
            mf_emit_lane_words(problem) <= MOST_WORDS && is_wide(plan);
 }
 
-enum { LEAST_LEAF = 4, LEAVES = 4 /* in a turn */ };
+enum { LEAST_LEAF = 4 };
+
+/* Leaves in a turn, of so many elements. */
+static int leaves_of(int leaf)
+{
+    return leaf < 2 * LEAST_LEAF ? 4 : 2;
+}
 
 /* Threads that a multiprocessor is to have room for: of a thread's registers its states take many, and what it has
  * loaded; compiled for more threads a kernel would spill (seen with NVRTC 13.0). */
@@ -82,7 +105,8 @@ static int room_of(const struct problem *problem, int vector, int leaf, int leve
 {
     enum { MANY = 24, ALL_LEVELS = 7 };
     const int words = mf_emit_lane_words(problem) * vector, exponentials = mf_gpu_has_logsums(problem);
-    const int loaded = LEAVES * (leaf + 1) * vector * mf_gpu_widest_item(problem) / 4, all = levels == ALL_LEVELS;
+    const int loaded = leaves_of(leaf) * (leaf + 1) * vector * mf_gpu_widest_item(problem) / 4,
+              all = levels == ALL_LEVELS;
     if (!mf_emit_is_ordered(problem))
         return GPU_ROOM;
     if (words > 3)
@@ -117,7 +141,7 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros,
                 "#define MERGE_WEIGHTS 1\n#define LANE_PITCH %d\n#define STORES_VECTORS %d\n#define BATCH %d\n"
                 "#define ITEM %d\n",
-                ordered ? LANES : 1, vector > 1, ordered ? LEAVES : mf_clamp(mf_power_above(rows), 8, 32),
+                ordered ? LANES : 1, vector > 1, ordered ? leaves_of(leaf) : mf_clamp(mf_power_above(rows), 8, 32),
                 item < 4 && vector * item >= 4 ? item : 0);
     if (vector == 2 && mf_gpu_has_paired_sums(problem))
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
