@@ -4,7 +4,7 @@
  * MODEFOLD_GPU_VERIFY_COUNT says how many random ones (150), MODEFOLD_GPU_VERIFY_SEED which (1). Nearly every problem
  * has a kernel of its own, and PoCL compiles one at a time: MODEFOLD_GPU_VERIFY_SHARE=1/2 takes the first of every 2
  * problems and 2/2 the second, so that two processes do all. PoCL finds the kernels of an earlier run in its own cache,
- * if POCL_CACHE_DIR names that run's. */
+ * if POCL_CACHE_DIR names that run's. MODEFOLD_GPU_VERIFY_EVERY, _FROM: some of the files' problems only. */
 #include "gpu_test.h"
 #include "random.h"
 #include "verify.h"
@@ -55,6 +55,15 @@ static int is_ours(long i)
     return i % parts == part - 1;
 }
 
+/* The files' problems that this run takes: every one, or by MODEFOLD_GPU_VERIFY_EVERY=n those of number k, k + n ...
+ * with k the run's own (MODEFOLD_GPU_VERIFY_FROM). Their kernels are the same whatever compiled this program. */
+static int is_taken(int i)
+{
+    const long every = environment_number("MODEFOLD_GPU_VERIFY_EVERY", 1);
+    const long from = environment_number("MODEFOLD_GPU_VERIFY_FROM", 0);
+    return every < 2 || i / parts % every == from % every;
+}
+
 static void check_file(const char *path, int least)
 {
     static struct problem_line line;
@@ -65,7 +74,7 @@ static void check_file(const char *path, int least)
         return;
     CHECK_MSG(file.count >= least, "%s has only %d problems", path, file.count);
     for (int i = 0; i < file.count; i++) {
-        if (!is_ours(i))
+        if (!is_ours(i) || !is_taken(i))
             continue;
         failed = problem_parse(file.lines[i], &line, error, sizeof error) ||
                  problem_complete(verifier.reference, &line, error, sizeof error);
