@@ -147,8 +147,8 @@ static int whole_batch(int64_t reduced, int batch)
 }
 
 /* Of sums of pairs: two a thread, so that half as many addresses are counted; blocks of 128 columns where these come in
- * whole waves, else of 64, of fewer threads where a tile is not whole: while some join, others read. (H200, bf16:
- * 8192 by 16384 at 3,250 GB/s, with 64 columns 3,200, of one pair 3,120; 1024 by 131,072 at 2,650, by 512 threads
+ * whole waves, else of 64, of fewer threads where a tile is less than half: while some join, others read. (H200, bf16:
+ * 8192 by 16384 at 3,250 GB/s, with 64 columns 3,200, of one pair 3,120; 1024 by 100,000 at 2,650, by 512 threads
  * 2,500.) */
 static void set_pairs(const struct problem *problem, const struct gpu_limits *limits, int *beside, int *threads)
 {

@@ -65,9 +65,8 @@ static int is_wide(const struct mf_plan *plan)
 
 /* How many elements a column may have. In leaves of more than 7 each moments and sums of 16 bits are faster here than
  * by columns, whose blocks wait for each other, up to a whole tile; logsumexp is not, nor f32 of few columns. (H200,
- * GB/s here and by columns: var of bf16, 1024 by 131,072, 3,220 and 2,080, mean and std of 1500 by 90,112 2,840 and
- * 690, sums of 1024 3,790 and 3,410, var of i16, 4000 by 131,072, 3,030 and 350; of f32, 1024 by 32,768, 2,490 and
- * 3,340.) */
+ * GB/s here and by columns: var of bf16, 1024 by 131,072, 3,210 and 2,080, mean and std of 1500 by 90,112 2,840 and
+ * 690, sums of 1024 by 131,072 3,790 and 3,410; var of f32, 1024 by 32,768, 2,490 and 3,340.) */
 static int64_t most_elements(const struct mf_plan *plan)
 {
     enum { LEAST_BYTES = 1300 };
