@@ -12,14 +12,17 @@ static void test_moments_joined(const char *isa, moments_chain_fn *kernel, int l
     const struct type plain = {.cls = cls};
     for (int64_t trial = 0; trial < TRIALS; trial++) {
         const struct chain c = random_chain(t, trial, 32);
-        const int64_t lanes = trial % 2 && c.count >= MOMENTS_LANES && least && c.n >= least ? MOMENTS_LANES : 1;
+        int64_t lanes = trial % 2 && least && c.n >= least ? MOMENTS_LANES >> random_to(0, 2) : 1;
+        lanes = c.count >= 2 * lanes ? lanes : 1;
         void *out[2] = {guard_last(out_pages, c.n, cls_bytes[cls]), guard_last(out2_pages, c.n, cls_bytes[cls])};
         char *const memory = malloc((size_t)(c.n * MOMENTS_LEFTS) * 16);
         struct moments_chain j = {.x = c.x,
                                   .lanes = lanes,
-                                  .count = lanes > 1 ? random_to(1, c.count >= 2 * lanes ? 2 : 1) : c.count,
+                                  .count = c.count,
                                   .lefts = least ? random_to(0, MOMENTS_LEFTS) : 0,
-                                  .next = c.count >= MOMENTS_LANES ? c.x : NULL};
+                                  .next = c.count >= 2 * MOMENTS_LANES ? c.x : NULL};
+        for (int64_t l = 0; l < lanes; l++)
+            j.first[l + 1] = j.first[l] + (lanes > 1 ? random_to(1, 2) : c.count);
         for (int64_t q = 0; q < j.lefts; q++) {
             char *const left = memory + q * c.n * 16, *const left_m2 = left + c.n * 8;
             fill_random(plain, left, c.n);
@@ -36,7 +39,7 @@ static void test_moments_joined(const char *isa, moments_chain_fn *kernel, int l
         for (; i < c.n; i++) {
             struct state lane[MOMENTS_LANES] = {{.n = 0}};
             for (int64_t l = 0; l < lanes; l++)
-                lane[l] = chain_moments(cls, lane[l], loaded + l * j.count * c.n + i, j.count, c.n);
+                lane[l] = chain_moments(cls, lane[l], loaded + j.first[l] * c.n + i, j.first[l + 1] - j.first[l], c.n);
             for (int64_t apart = 1; apart < lanes; apart *= 2)
                 for (int64_t l = 0; l < lanes; l += 2 * apart)
                     lane[l] = merge_moments(cls, lane[l], lane[l + apart]);
@@ -46,8 +49,8 @@ static void test_moments_joined(const char *isa, moments_chain_fn *kernel, int l
                 break;
         }
         free(memory);
-        if (!CHECK_MSG(i == c.n, "%s joined moments %s: column %ld of %ld, %ld lanes of %ld, %ld to the left", isa,
-                       name_of(t), (long)i, (long)c.n, (long)lanes, (long)j.count, (long)j.lefts))
+        if (!CHECK_MSG(i == c.n, "%s joined moments %s: column %ld of %ld, %ld lanes of %ld rows, %ld to the left", isa,
+                       name_of(t), (long)i, (long)c.n, (long)lanes, (long)j.first[lanes], (long)j.lefts))
             return;
     }
 }

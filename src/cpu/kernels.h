@@ -72,10 +72,11 @@ typedef void states_fn(void *first, void *second, const void *x, int64_t rows, i
  *                           m2 = (m2_a + m2_b) + (d * d) * ((na * nb) / n)     all in the class, na = 0 or nb = 0
  * gives the other
  *   one element x is the state (1, x, 0). */
-/* One whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; or MOMENTS_LANES chains of
- * 1 or 2, each merged with its neighbour, then neighbouring pairs, and so on. Then left[0] merges with it, left[1] with
- * that, and so on. The result is where the last left neighbour was; mean and m2 are it where there is none. Lanes and
- * left neighbours: see moments_lanes. next: as for joined_fn. A chain may come in several calls, each but the last one
+/* One whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; or 2, 4 or MOMENTS_LANES of
+ * `lanes` chains, each of one element or two, x[first[l]][i] ... x[first[l+1]-1][i], merged with its neighbour, then
+ * neighbouring pairs, and so on. Then left[0] merges with it, left[1] with that, and so on. The result is where the
+ * last left neighbour was; mean and m2 are it where there is none. Lanes and left neighbours: see moments_lanes. next:
+ * as for joined_fn, with several lanes 2 * MOMENTS_LANES rows. A chain may come in several calls, each but the last one
  * of 8 rows, and all with the same columns: `before` of its elements are in mean and m2, `after` come later. */
 enum { MOMENTS_LANES = 8, MOMENTS_LEFTS = 7 };
 struct moments_left {
@@ -85,6 +86,7 @@ struct moments_left {
 struct moments_chain {
     const void *const *x;
     int64_t lanes, count, before, after, lefts;
+    int64_t first[MOMENTS_LANES + 1];
     struct moments_left left[MOMENTS_LEFTS];
     const void *const *next;
 };

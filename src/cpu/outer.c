@@ -193,6 +193,8 @@ static void plan_width(struct mf_plan *plan)
     data->columns = nest->size[nest->kept - 1] * data->beside;
     const int64_t states = STATES_BYTES / (value > 0 ? value : 1);
     int64_t most = WIDTH_BYTES / item < states ? WIDTH_BYTES / item : states;
+    if (mf_outer_may_join_several(plan) && most > PIECE_BYTES / item)
+        most = PIECE_BYTES / item;
     if (data->strip > 1)
         most = data->beside > 1 ? data->columns : mf_outer_strip_elements(plan) / data->strip;
     const int64_t at_once = data->block.narrow ? TILE : BLOCK;
@@ -288,12 +290,7 @@ static void plan_lanes(struct mf_plan *plan)
                data->from[data->lane[q]] == data->from[data->lane[0]];
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
     }
-    int only = data->lane[0], from = data->from[only];
-    const struct kernels *k = plan->device->kernels;
-    data->joins = data->lane_count == 1 && data->strip < LANES && data->straight[only] &&
-                  ((first->kind == RED_MOMENTS && k->moments_lanes) ||
-                   (first->kind == RED_FOLD &&
-                    (from >= 0 ? k->fold_from[first->fold][from] : k->fold[first->fold][first->cls]).joined));
+    data->joins = !data->any_order && mf_outer_joins(plan);
     data->gathers = same && data->lane_count > 1 && !data->any_order;
     data->fetches = mf_reads_memory(&plan->problem);
     data->evaluated = MAX_ROWS;

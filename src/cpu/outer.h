@@ -36,7 +36,7 @@ struct outer_plan {
     enum answers answers;               /* whether these folds are the output itself, in neighbouring columns */
     struct walk answer;                 /* the kept loops but the columns' of that output */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
-    int joins;                          /* one sum or product read from memory, in several strips: joined kernels */
+    int joins;                          /* all are read from memory, and the tree is outer_joined.c's */
     int64_t elements, tiles;            /* of one output */
     int64_t tile;                       /* elements of one: TILE, or any number where order is free */
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
@@ -72,6 +72,9 @@ struct columns {
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
+/* Whether several reducers may take the same leaves of outer_joined.c's tree one after the other: what they read is to
+ * stay in the second cache meanwhile. */
+int mf_outer_may_join_several(const struct mf_plan *plan);
 /* Whether the only reducer is a min or max of short integers whose kernels leave them short. */
 int mf_outer_stays_narrow(const struct mf_plan *plan);
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */
@@ -88,6 +91,22 @@ void mf_outer_tile(struct columns *c, int64_t e, int64_t n);
 /* Bytes of a value of reducer r's class; a = a o b for n states of reducer r, of na and nb elements each. */
 size_t mf_outer_value_size(const struct columns *c, int r);
 void mf_outer_merge(struct columns *c, char *const *a, char *const *b, int r, int64_t na, int64_t nb, int64_t n);
+/* The rows of elements e, e+gap ... of reducer r's argument; evaluated where they are not read straight. */
+void mf_outer_find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_t gap, const void **x);
+/* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
+ * tile, or of the block that follows. Null if there are none. They are only fetched: the block may be another
+ * worker's. */
+const void *const *mf_outer_rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, int64_t count,
+                                       const void **rows);
+/* Reducer r's chain of the rows x of all columns into buffer 0; append: its state there is continued. */
+void mf_outer_chain(struct columns *c, int r, const void *const *x, int64_t count, int append);
+/* The group that the tree reads `steps` groups after this one: it takes them in the order of their numbers' bits read
+ * backwards. `groups` after the last one. */
+int64_t mf_outer_next_group(int64_t group, int64_t groups, int64_t steps);
+/* outer_joined.c: whether it has kernels for all lanes; the lanes of elements e ... e+n-1, whole strips, into buffer 0:
+ * returns how many elements each state has. */
+int mf_outer_joins(const struct mf_plan *plan);
+int64_t mf_outer_joined_tree(struct columns *c, int64_t e, int64_t n);
 /* outer_join.c: folds tiles' states: states[r][p] holds rows of `width` columns; the result is in buffer[r][0].
  * Overwrites states. */
 void mf_outer_join(struct columns *c, char *states[MAX_REDUCERS][2], int64_t tiles);

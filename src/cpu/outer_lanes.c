@@ -27,8 +27,7 @@ static void find_places(const struct walk *row, const char *base, int item, int6
         x[k] = (const void *)((uintptr_t)base + (uintptr_t)(offset[k] * item));
 }
 
-/* The rows of elements e, e+gap ... of reducer r's argument; evaluated where they are not read straight. */
-static void find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_t gap, const void **x)
+void mf_outer_find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_t gap, const void **x)
 {
     const struct problem *problem = &c->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[r];
@@ -90,11 +89,8 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
             a, b, n);
 }
 
-/* The first rows of what is read after this: elements e, e+gap ... below end; behind the tile's end those of the next
- * tile, or of the block that follows. Null if there are none. They are only fetched: the block may be another
- * worker's. */
-static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, int64_t count,
-                                     const void **rows)
+const void *const *mf_outer_rows_ahead(struct columns *c, int r, int64_t e, int64_t end, int64_t gap, int64_t count,
+                                       const void **rows)
 {
     const struct problem *problem = &c->plan->problem;
     int input = mf_reducer_operand(problem, &problem->program.reducer[r]);
@@ -113,6 +109,11 @@ static const void *const *rows_ahead(struct columns *c, int r, int64_t e, int64_
     for (int64_t k = here; k < count; k++)
         rows[k] = rows[here - 1];
     return rows;
+}
+
+void mf_outer_chain(struct columns *c, int r, const void *const *x, int64_t count, int append)
+{
+    chain_columns(c, r, x, count, 0, c->width * c->strip, 0, append, 0, NULL);
 }
 
 /* Several reducers on the same rows, a few of them and a piece of their columns at a time, which is in the nearest
@@ -168,20 +169,22 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     if (outer->root_count)
         mf_outer_evaluate(c, e, count, gap, then, end);
     if (outer->gathers) {
-        find_rows(c, outer->lane[0], e, count, gap, x);
-        chain_pieces(c, x, count, width, level, rows_ahead(c, outer->lane[0], then, end, gap, FEW_ROWS, ahead));
+        mf_outer_find_rows(c, outer->lane[0], e, count, gap, x);
+        chain_pieces(c, x, count, width, level,
+                     mf_outer_rows_ahead(c, outer->lane[0], then, end, gap, FEW_ROWS, ahead));
         return;
     }
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
-        find_rows(c, r, e, count, gap, x);
+        mf_outer_find_rows(c, r, e, count, gap, x);
         const int64_t wanted = rows_wanted(&c->plan->problem.program.reducer[r], count);
         if (q == 0 && outer->together) {
-            chain_together(c, x, count, width, level, append, rows_ahead(c, r, then, end, gap, wanted, ahead));
+            chain_together(c, x, count, width, level, append, mf_outer_rows_ahead(c, r, then, end, gap, wanted, ahead));
             q += outer->together - 1;
             continue;
         }
-        chain_columns(c, r, x, count, 0, width, level, append, 0, rows_ahead(c, r, then, end, gap, wanted, ahead));
+        chain_columns(c, r, x, count, 0, width, level, append, 0,
+                      mf_outer_rows_ahead(c, r, then, end, gap, wanted, ahead));
     }
 }
 
@@ -198,9 +201,7 @@ void mf_outer_merge(struct columns *c, char *const *a, char *const *b, int r, in
         k->lse[reducer->cls].merge(a[0], a[1], b[0], b[1], n);
 }
 
-/* The group that the tree reads `steps` groups after this one: it takes them in the order of their numbers' bits read
- * backwards. `groups` after the last one. */
-static int64_t next_group(int64_t group, int64_t groups, int64_t steps)
+int64_t mf_outer_next_group(int64_t group, int64_t groups, int64_t steps)
 {
     int64_t backwards = 0, next = 0;
     for (int64_t bit = 1; bit < groups; bit *= 2)
@@ -220,14 +221,14 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
     int64_t groups = LANES / c->strip;
     if (step == groups) {
         int64_t lane = group * c->strip, count = (n - lane + LANES - 1) / LANES;
-        int64_t then = next_group(group, groups, 1);
+        int64_t then = mf_outer_next_group(group, groups, 1);
         chain_rows(c, e + lane, count, LANES, level, 0, then < groups ? e + then * c->strip : e + n, e + n);
         return count;
     }
     if (outer->pairs && n <= LANES &&
         group + 2 * step >= n) { /* two lanes of one row each: combined as they are read */
         int64_t count = group + step < n ? 2 : 1;
-        chain_rows(c, e + group, count, step, level, 0, e + next_group(group, groups, 1), e + n);
+        chain_rows(c, e + group, count, step, level, 0, e + mf_outer_next_group(group, groups, 1), e + n);
         return count;
     }
     int64_t left = tree(c, e, n, group, 2 * step, level);
@@ -239,97 +240,6 @@ static int64_t tree(struct columns *c, int64_t e, int64_t n, int64_t group, int6
         mf_outer_merge(c, c->buffer[r][level], c->buffer[r][level + 1], r, left, right, c->width * c->strip);
     }
     return left + right;
-}
-
-/* How many leaves of joined_tree, from the one with `count` elements on, the kernels take at once. */
-static int64_t leaves_at_once(const struct columns *c, int64_t leaf, int64_t groups, int64_t count, int alike)
-{
-    int64_t leaves = 1;
-    if (c->plan->problem.program.reducer[c->outer->lane[0]].kind == RED_MOMENTS) {
-        const int64_t least = c->kernels->moments_lanes;
-        const int takes = c->width * c->strip >= least && alike && count <= 2 && groups >= MOMENTS_LANES;
-        return takes ? MOMENTS_LANES : 1;
-    }
-    while (alike && 2 * leaves * count <= MAX_LEAVES && 2 * leaves <= groups && leaf % (2 * leaves) == 0 &&
-           (count & (count - 1)) == 0)
-        leaves *= 2;
-    return leaves;
-}
-
-/* The rows that joined_tree's kernels read after `leaves` leaves of `count` elements: the first ones of leaf `group`,
- * or as many leaves from it on. Null if they are not known. */
-static const void *const *leaves_ahead(struct columns *c, int64_t e, int64_t n, int64_t group, int64_t leaves,
-                                       int64_t count, const void **rows)
-{
-    const int64_t groups = (n < LANES ? n : LANES) / c->strip;
-    if (leaves == 1)
-        return rows_ahead(c, c->outer->lane[0], group < groups ? e + group * c->strip : e + n, e + n, LANES, FEW_ROWS,
-                          rows);
-    for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1)) {
-        if (group == groups)
-            return NULL;
-        find_rows(c, c->outer->lane[0], e + group * c->strip, count, LANES, rows + k * count);
-    }
-    return rows;
-}
-
-/* The leaves j, node(group, step) of n rows of strips, whose results are moments; those of left neighbours are in
- * buffers below `waiting`. */
-static void join_moments(struct columns *c, const struct joined *j, int64_t waiting, int64_t group, int64_t step,
-                         int64_t n)
-{
-    const int r = c->outer->lane[0], from = c->outer->from[r];
-    char *(*const buffer)[2] = c->buffer[r];
-    struct moments_chain m = {.x = j->x, .lanes = j->lanes, .count = j->count, .lefts = j->lefts, .next = j->next};
-    for (int64_t q = 0; q < j->lefts; q++, step /= 2) {
-        char **const left = buffer[waiting - 1 - q];
-        group -= step / 2;
-        m.left[q] = (struct moments_left){left[0], left[1], (n - group + step - 1) / step};
-    }
-    (from >= 0 ? c->kernels->moments_chain_from[from]
-               : c->kernels->moments[c->plan->problem.program.reducer[r].cls].chain)(
-        &m, buffer[waiting][0], buffer[waiting][1], c->width * c->strip);
-}
-
-/* The tree over the lanes of a tile that has them all, or of n elements, a power of two below: leaf by leaf from left
- * to right, or a few at a time, each with the combinations that it completes: as many as the leaf's number has ones at
- * its end. Results that wait for their right neighbour are in buffers 0, 1 ..., one for each one in that number. */
-static int64_t joined_tree(struct columns *c, int64_t e, int64_t n)
-{
-    const struct outer_plan *outer = c->outer;
-    const int r = outer->lane[0], from = outer->from[r];
-    const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-    const int are_moments = reducer->kind == RED_MOMENTS;
-    const struct fold_kernels *kernels =
-        from >= 0 ? &c->kernels->fold_from[reducer->fold][from] : &c->kernels->fold[reducer->fold][reducer->cls];
-    const int64_t groups = (n < LANES ? n : LANES) / c->strip;
-    int64_t group = 0, leaves = 1;
-    for (int64_t leaf = 0; leaf < groups; leaf += leaves) {
-        const void *x[MAX_CHAIN], *left[LEVELS];
-        const int64_t first = group, count = (n - group * c->strip + LANES - 1) / LANES;
-        leaves = leaves_at_once(c, leaf, groups, count, n < LANES || n % LANES == 0);
-        for (int64_t k = 0; k < leaves; k++, group = next_group(group, groups, 1))
-            find_rows(c, r, e + group * c->strip, count, LANES, x + k * count);
-
-        int64_t waiting = 0, lefts = 0;
-        for (int64_t ones = leaf / leaves; ones; ones /= 2)
-            waiting += ones % 2;
-        for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
-            left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
-        const void *rows[2 * FEW_ROWS], *const *next = leaves_ahead(c, e, n, group, leaves, count, rows);
-        const struct joined j = {x, left, leaves, count, lefts, c->buffer[r][waiting][0], next};
-        if (are_moments)
-            join_moments(c, &j, waiting, first, groups / leaves, n / c->strip);
-        else
-            kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
-    }
-    return n / c->strip;
-}
-
-/* Whether joined_tree can do a tile of n elements. */
-static int joins(const struct columns *c, int64_t n)
-{
-    return c->outer->joins && (n >= LANES || (n > 1 && c->strip == 1 && (n & (n - 1)) == 0));
 }
 
 /* What level 1 has got is the result. */
@@ -467,7 +377,7 @@ static void arg_chains(struct columns *c, int64_t e, int64_t strip, int64_t done
             const struct reducer *reducer = &c->plan->problem.program.reducer[r];
             char **to = c->buffer[r][0];
             const int is_max = reducer->fold == FOLD_MAX, from = outer->from[r];
-            find_rows(c, r, e + done * strip, count, strip, x);
+            mf_outer_find_rows(c, r, e + done * strip, count, strip, x);
             (from >= 0 ? c->kernels->arg_chain_from[is_max][from] : c->kernels->arg[is_max][reducer->cls].chain)(
                 to[0], (int32_t *)(void *)to[1], x, count, c->width * strip, (int32_t)done);
         }
@@ -540,7 +450,7 @@ static void shared_runs(struct columns *c, int64_t n)
 static void fold_lanes(struct columns *c, int64_t e, int64_t n)
 {
     int64_t count = c->outer->any_order ? in_sequence(c, e, n, 0)
-                    : joins(c, n)       ? joined_tree(c, e, n)
+                    : c->outer->joins   ? mf_outer_joined_tree(c, e, n)
                                         : tree(c, e, n, 0, 1, 0);
     if (c->outer->narrow)
         join_narrow(c);

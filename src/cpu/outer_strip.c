@@ -68,6 +68,12 @@ int mf_outer_in_any_order(const struct problem *problem)
     return 1;
 }
 
+int mf_outer_may_join_several(const struct mf_plan *plan)
+{
+    return plan->problem.program.reducer_count > 1 && plan->device->kernels->moments_lanes &&
+           !mf_outer_in_any_order(&plan->problem);
+}
+
 int mf_outer_stays_narrow(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -85,9 +91,11 @@ int mf_outer_stays_narrow(const struct mf_plan *plan)
  * squares of bytes has few columns at a time; argmin and argmax keep them in registers. */
 int64_t mf_outer_strip_elements(const struct mf_plan *plan)
 {
-    enum { ONE_STREAM = 4096, IN_REGISTERS = 64 };
+    enum { ONE_STREAM = 4096, IN_REGISTERS = 64, OF_SEVERAL = 8192 };
     const struct problem *problem = &plan->problem;
-    int64_t most = mf_habits.large_cache ? WIDTH_BYTES / 2 : STRIP_ELEMENTS;
+    int64_t most = mf_outer_may_join_several(plan) ? OF_SEVERAL
+                   : mf_habits.large_cache         ? WIDTH_BYTES / 2
+                                                   : STRIP_ELEMENTS;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         const int is_squares = mf_reducer_is_squares(problem, reducer), is_float = mf_cls_is_float(reducer->cls);
