@@ -266,6 +266,11 @@ static inline vec_u64 vpermute_64(vec_u64 v, vec_u64 index)
     return (vec_u64){v[index[0]], v[index[1]], v[index[2]], v[index[3]]};
 }
 
+static inline uint64_t vbits_8(vec_i8 mask)
+{
+    return (uint32_t)_mm256_movemask_epi8((__m256i)mask);
+}
+
 static inline unsigned vbits_32(vec_i32 mask)
 {
     return (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps((__m256i)mask));

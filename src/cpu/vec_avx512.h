@@ -244,6 +244,11 @@ static inline vec_u64 vpermute_64(vec_u64 v, vec_u64 index)
     return (vec_u64)_mm512_permutexvar_epi64((__m512i)index, (__m512i)v);
 }
 
+static inline uint64_t vbits_8(vec_i8 mask)
+{
+    return _mm512_movepi8_mask((__m512i)mask);
+}
+
 static inline unsigned vbits_32(vec_i32 mask)
 {
     return _mm512_movepi32_mask((__m512i)mask);

@@ -52,6 +52,14 @@ static inline vec_u64 vpermute_64(vec_u64 v, vec_u64 index)
     return r;
 }
 
+static inline uint64_t vbits_8(vec_i8 mask)
+{
+    uint64_t bits = 0;
+    for (int i = 0; i < MF_VEC_BYTES; i++)
+        bits |= (uint64_t)(mask[i] & 1) << i;
+    return bits;
+}
+
 static inline unsigned vbits_32(vec_i32 mask)
 {
     unsigned bits = 0;
