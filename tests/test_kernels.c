@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "kernel_args.h"
 #include "kernel_moments.h"
+#include "kernel_terms.h"
 #include "kernel_tables.h"
 
 /* ---- the tests ---- */
@@ -468,6 +469,7 @@ static void test_entries(const struct kernels *k, int full)
         const int chains = full && (d == DT_f16 || d == DT_bf16);
         expect_entry(k->name, "moments_chain_from", 0, d, chains, k->moments_chain_from[d] != NULL);
         expect_entry(k->name, "lse_chain_from", 0, d, chains || (full && is_byte), k->lse_chain_from[d] != NULL);
+        expect_entry(k->name, "lse_terms", 0, d, full && is_float && !is_f8, k->lse_terms[d] != NULL);
         expect_entry(k->name, "pair_bytes", 0, d, k->pair[PAIR_ADD][d] != NULL, k->pair_bytes[d] > 0);
         expect_entry(k->name, "sums", 0, d, full && (d == DT_f16 || d == DT_bf16), k->sums[d] != NULL);
     }
@@ -541,6 +543,7 @@ static void test_isa(void (*fill)(struct kernels *), int full)
                 test_state_merge(k.name, &k, (enum cls)c, is_lse);
             }
     test_all_moments_joined(&k);
+    test_all_terms(&k);
     for (int pair = 0; pair < PAIR_COUNT; pair++)
         for (int d = 0; d < DT_COUNT; d++)
             if (k.pair[pair][d] != NULL)

@@ -118,10 +118,18 @@ typedef void summary_chain_fn(const struct summary *out, int append, const void 
 /* one whole chain of count elements a column: x[0][i] ... x[count-1][i], 1 <= count <= 32; next: null, or `count` rows
  * that the caller reads afterwards: their beginnings are fetched */
 typedef void lse_chain_fn(void *m, void *s, const void *const *x, int64_t count, int64_t n, const void *const *next);
+/* to[k * pitch + i] = exp(x[k][i]), the sum of one term in units of 1; pitch is at least n and a multiple of
+ * LSE_COLUMNS. Returns whether all x are so high that sums of such terms, in their order, are those of states. If not,
+ * or where lse_plain_fn says so, other kernels are to form them. */
+enum { LSE_COLUMNS = 128 };
+typedef int lse_terms_fn(void *to, int64_t pitch, const void *const *x, int64_t count, int64_t n);
+/* Sums of such terms become states (m, s), whose m are there. Returns whether they all fit. */
+typedef int lse_plain_fn(const void *m, void *s, int64_t n);
 struct lse_kernels {
     lse_chain_fn *chain;
     void (*merge)(void *m, void *s, const void *m_b, const void *s_b, int64_t n);
     states_fn *rows;
+    lse_plain_fn *plain;
 };
 
 /* argmin and argmax: the first index of the best value; a NaN is better than every number. */
@@ -188,8 +196,8 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, narrow, byte_sums, pair, stretch, weave, narrow_map, bits, sums and copies (all null); callers then
- * do the same in more steps. */
+ * squares, *_from, lse_terms, narrow, byte_sums, pair, stretch, weave, narrow_map, bits, sums and copies (all null);
+ * callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -204,6 +212,7 @@ struct kernels {
     moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */
     int moments_lanes;                         /* least n of lanes of these and the others; 0: no lanes, no lefts */
     lse_chain_fn *lse_chain_from[DT_COUNT];    /* the same, and from i8 and u8 */
+    lse_terms_fn *lse_terms[DT_COUNT];         /* f16, bf16, f32, f64, to their class */
     arg_chain_fn *arg_chain_from[2][DT_COUNT]; /* [0] argmin, [1] argmax */
     arg_rows_fn *arg_from[2][DT_COUNT];        /* straight from memory types, as fold_from; best in the class */
     /* The folds straight from memory types: chain's x and rows' x are of the dtype, acc and out of the dtype's class.

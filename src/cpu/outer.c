@@ -245,7 +245,9 @@ static void plan_memory(struct mf_plan *plan)
             buffers += data->part_bytes[r][p] * (size_t)data->levels;
             data->states_bytes += data->tiles_bytes[r][p];
         }
-    data->worker_bytes = buffers + data->finish_bytes +
+    const size_t terms = (columns + LSE_COLUMNS - 1) / LSE_COLUMNS * LSE_COLUMNS * 8;
+    data->terms_bytes = data->terms ? ROWS_TOGETHER * terms : 0;
+    data->worker_bytes = buffers + data->finish_bytes + data->terms_bytes +
                          (data->root_count ? mf_block_memory(&data->block, data->width) : 0) +
                          (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
     if (!data->split)
@@ -291,6 +293,8 @@ static void plan_lanes(struct mf_plan *plan)
         data->pairs = data->pairs && reducer->kind == RED_FOLD;
     }
     data->joins = !data->any_order && mf_outer_joins(plan);
+    for (int q = 0; q < data->lane_count && data->joins; q++)
+        data->terms |= reducers[data->lane[q]].kind == RED_LSE;
     data->gathers = same && data->lane_count > 1 && !data->any_order;
     data->fetches = mf_reads_memory(&plan->problem);
     data->evaluated = MAX_ROWS;
@@ -420,6 +424,8 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
                 memory += data->part_bytes[r][p];
             }
     }
+    c->terms = memory;
+    memory += data->terms_bytes;
     if (!data->root_count)
         return;
     mf_block_start(&c->block, &data->block, c->kernels, memory, c->width);

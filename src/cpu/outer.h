@@ -6,6 +6,8 @@
 
 /* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once; MAX_LEAVES:
  * of joined_tree. PIECE_BYTES: of FEW_ROWS that several reducers take one after the other. */
+/* ROWS_TOGETHER: of several reducers, or terms, in outer_joined.c. */
+enum { ROWS_TOGETHER = 16 };
 enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 8 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
 
 /* WIDTH_BYTES: of a row of a block. SHARED_WIDTH: the least columns that a thread is given of one. */
@@ -37,6 +39,7 @@ struct outer_plan {
     struct walk answer;                 /* the kept loops but the columns' of that output */
     int pairs;                          /* a chain of two rows is their combination: folds only, strips of one row */
     int joins;                          /* all are read from memory, and the tree is outer_joined.c's */
+    int terms;                          /* among them are logs of sums of few terms */
     int64_t elements, tiles;            /* of one output */
     int64_t tile;                       /* elements of one: TILE, or any number where order is free */
     int64_t columns, width, blocks;     /* of the column loop, of one block, blocks of a column loop */
@@ -49,7 +52,7 @@ struct outer_plan {
     int64_t split_tiles;                                              /* so many of them at a time */
     int levels;                                                       /* of partial states */
     size_t part_bytes[MAX_REDUCERS][2], tiles_bytes[MAX_REDUCERS][2]; /* a level's; all tiles' */
-    size_t rows_bytes, worker_bytes, states_bytes, finish_bytes;
+    size_t rows_bytes, worker_bytes, states_bytes, finish_bytes, terms_bytes;
 };
 
 /* One worker on one block of columns. */
@@ -62,6 +65,7 @@ struct columns {
     int64_t width;                    /* columns of this block */
     int64_t strip;                    /* the plan's, or 1 for elements that end inside a strip */
     char *answer;                     /* where folds go when they are the output; else null */
+    char *terms;                      /* ROWS_TOGETHER rows of exponentials */
     struct block block;
     char *buffer[MAX_REDUCERS][LEVELS][2]; /* partial states, a set for each level of the tree */
     char *rows[MAX_NODES];                 /* evaluated rows of each root, MAX_CHAIN of them */
@@ -72,8 +76,10 @@ struct columns {
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
-/* Whether several reducers may take the same leaves of outer_joined.c's tree one after the other: what they read is to
- * stay in the second cache meanwhile. */
+/* Whether a logsumexp of few rows is summed as terms (outer_joined.c). */
+int mf_outer_takes_terms(const struct mf_plan *plan, const struct reducer *reducer);
+/* Whether several reducers, or one and its terms, may take the same leaves of outer_joined.c's tree one after the
+ * other: what they read is to stay in the second cache meanwhile. */
 int mf_outer_may_join_several(const struct mf_plan *plan);
 /* Whether the only reducer is a min or max of short integers whose kernels leave them short. */
 int mf_outer_stays_narrow(const struct mf_plan *plan);
@@ -104,7 +110,8 @@ void mf_outer_chain(struct columns *c, int r, const void *const *x, int64_t coun
  * backwards. `groups` after the last one. */
 int64_t mf_outer_next_group(int64_t group, int64_t groups, int64_t steps);
 /* outer_joined.c: whether it has kernels for all lanes; the lanes of elements e ... e+n-1, whole strips, into buffer 0:
- * returns how many elements each state has. */
+ * returns how many elements each state has;
+ * 0 where terms of a logsumexp will not do, and nothing is done. */
 int mf_outer_joins(const struct mf_plan *plan);
 int64_t mf_outer_joined_tree(struct columns *c, int64_t e, int64_t n);
 /* outer_join.c: folds tiles' states: states[r][p] holds rows of `width` columns; the result is in buffer[r][0].

@@ -10,11 +10,11 @@
  * Several reducers take the same leaves one after the other, so few that the rows are in the second cache. */
 #include "outer.h"
 
-enum { ROWS_TOGETHER = 16 }; /* of several reducers */
-
 struct tile {
     struct columns *c;
     int64_t e, n, lanes, groups, longest; /* groups: leaves; longest: strips of the longest one */
+    const char *terms;                    /* of a logsumexp: the rows of the leaves that are joined; else null */
+    int64_t pitch;
 };
 
 static int64_t count_of(const struct tile *t, int64_t group)
@@ -86,37 +86,74 @@ static void join_moments(const struct tile *t, int r, struct moments_chain *j, i
         j, buffer[waiting][0], buffer[waiting][1], c->width * c->strip);
 }
 
-/* Reducer r's leaves number leaf ... end-1. asks: for what is read next. */
+/* The terms instead of the rows that they were made from, which begin at `row`. */
+static void take_terms(const struct tile *t, const void **x, int64_t row, int64_t rows)
+{
+    for (int64_t k = 0; k < rows; k++)
+        x[k] = t->terms + (row + k) * t->pitch;
+}
+
+/* Reducer r's leaves number leaf ... end-1; of terms, which are summed, in the buffers of their second parts. asks: for
+ * what is read next. */
 static void join_leaves(const struct tile *t, int r, int64_t leaf, int64_t end, int asks)
 {
     struct columns *const c = t->c;
-    const int from = c->outer->from[r];
+    const int from = c->outer->from[r], part = t->terms != NULL;
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
-    const struct fold_kernels *kernels =
-        from >= 0 ? &c->kernels->fold_from[reducer->fold][from] : &c->kernels->fold[reducer->fold][reducer->cls];
-    int64_t group = mf_outer_next_group(0, t->groups, leaf);
+    const struct fold_kernels *kernels = part        ? &c->kernels->fold[FOLD_SUM][reducer->cls]
+                                         : from >= 0 ? &c->kernels->fold_from[reducer->fold][from]
+                                                     : &c->kernels->fold[reducer->fold][reducer->cls];
+    int64_t group = mf_outer_next_group(0, t->groups, leaf), row = 0;
     for (int64_t leaves; leaf < end; leaf += leaves) {
         const void *x[MAX_CHAIN], *left[LEVELS], *rows[2 * MOMENTS_LANES];
         const int64_t at = group;
         struct moments_chain m = {.x = x};
         leaves = leaves_at_once(t, reducer, leaf);
         group = leaves_rows(t, r, group, leaves, x, m.first);
+        if (part)
+            take_terms(t, x, row, m.first[leaves]);
+        row += m.first[leaves];
 
         int64_t waiting = 0, lefts = 0;
         for (int64_t ones = leaf / leaves; ones; ones /= 2)
             waiting += ones % 2;
         for (int64_t ones = leaf / leaves; ones % 2; ones /= 2, lefts++)
-            left[lefts] = c->buffer[r][waiting - 1 - lefts][0];
+            left[lefts] = c->buffer[r][waiting - 1 - lefts][part];
         m.next = asks ? leaves_ahead(t, r, group, leaves, rows) : NULL;
         m.lanes = leaves;
         m.count = m.first[1];
         m.lefts = lefts;
-        const struct joined j = {x, left, leaves, m.count, lefts, c->buffer[r][waiting][0], m.next};
+        const struct joined j = {x, left, leaves, m.count, lefts, c->buffer[r][waiting][part], m.next};
         if (reducer->kind == RED_MOMENTS)
             join_moments(t, r, &m, waiting, at, t->groups / leaves);
         else
-            kernels->joined(&j, c->buffer[r][waiting - lefts][0], c->width * c->strip);
+            kernels->joined(&j, c->buffer[r][waiting - lefts][part], c->width * c->strip);
     }
+}
+
+/* A logsumexp's leaves: their greatest elements as such a fold as below, their terms as sums. 0: they are not all so
+ * high that terms will do. */
+static int add_terms(struct tile *t, int r, int64_t leaf, int64_t end)
+{
+    struct columns *const c = t->c;
+    const enum cls cls = c->plan->problem.program.reducer[r].cls;
+    const int from = c->outer->from[r],
+              input = mf_reducer_operand(&c->plan->problem, &c->plan->problem.program.reducer[r]);
+    const void *x[MAX_CHAIN];
+    int64_t first[ROWS_TOGETHER + 1];
+    const int64_t n = c->width * c->strip, pitch = (n + LSE_COLUMNS - 1) / LSE_COLUMNS * LSE_COLUMNS;
+    leaves_rows(t, r, mf_outer_next_group(0, t->groups, leaf), end - leaf, x, first);
+    const int64_t rows = first[end - leaf];
+    if (!c->kernels->lse_terms[c->plan->problem.in_type[input]](c->terms, pitch, x, rows, n))
+        return 0;
+    char *const m = c->buffer[r][0][0];
+    (from >= 0 ? c->kernels->fold_from[FOLD_MAX][from] : c->kernels->fold[FOLD_MAX][cls])
+        .chain(m, leaf ? m : NULL, x, rows, n, NULL);
+    t->terms = c->terms;
+    t->pitch = pitch * (int64_t)mf_cls_size(cls);
+    join_leaves(t, r, leaf, end, 0);
+    t->terms = NULL;
+    return 1;
 }
 
 /* The same of a fold whose order does not matter, into buffer 0. */
@@ -134,6 +171,22 @@ static int is_ordered(const struct reducer *reducer)
            ((reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD) && mf_cls_is_float(reducer->cls));
 }
 
+/* All leaves ... end-1 of all reducers; 0: see add_terms. */
+static int take_leaves(struct tile *t, int64_t leaf, int64_t end)
+{
+    const struct outer_plan *outer = t->c->outer;
+    for (int q = 0; q < outer->lane_count; q++) {
+        const struct reducer *reducer = &t->c->plan->problem.program.reducer[outer->lane[q]];
+        if (!is_ordered(reducer))
+            add_leaves(t, outer->lane[q], leaf, end);
+        else if (reducer->kind != RED_LSE)
+            join_leaves(t, outer->lane[q], leaf, end, q == 0);
+        else if (!add_terms(t, outer->lane[q], leaf, end))
+            return 0;
+    }
+    return 1;
+}
+
 int64_t mf_outer_joined_tree(struct columns *c, int64_t e, int64_t n)
 {
     const struct outer_plan *outer = c->outer;
@@ -142,15 +195,21 @@ int64_t mf_outer_joined_tree(struct columns *c, int64_t e, int64_t n)
         t.lanes /= 2;
     t.groups = t.lanes / c->strip;
     t.longest = count_of(&t, 0);
+    if (outer->terms && t.groups == 1) /* no tree: a chain's states are made as it is read */
+        return 0;
     int64_t together = t.groups;
-    while (outer->lane_count > 1 && together > 1 && together * t.longest > ROWS_TOGETHER)
+    while ((outer->lane_count > 1 || outer->terms) && together > 1 && together * t.longest > ROWS_TOGETHER)
         together /= 2;
     for (int64_t leaf = 0; leaf < t.groups; leaf += together)
-        for (int q = 0; q < outer->lane_count; q++)
-            if (is_ordered(&c->plan->problem.program.reducer[outer->lane[q]]))
-                join_leaves(&t, outer->lane[q], leaf, leaf + together, q == 0);
-            else
-                add_leaves(&t, outer->lane[q], leaf, leaf + together);
+        if (!take_leaves(&t, leaf, leaf + together))
+            return 0;
+    for (int q = 0; q < outer->lane_count; q++) {
+        const int r = outer->lane[q];
+        const struct reducer *reducer = &c->plan->problem.program.reducer[r];
+        if (reducer->kind == RED_LSE &&
+            !c->kernels->lse[reducer->cls].plain(c->buffer[r][0][0], c->buffer[r][0][1], c->width * c->strip))
+            return 0;
+    }
     return n / c->strip;
 }
 
@@ -166,6 +225,8 @@ int mf_outer_joins(const struct mf_plan *plan)
         known = data->straight[r];
         if (reducer->kind == RED_MOMENTS)
             known &= k->moments_lanes > 0;
+        else if (reducer->kind == RED_LSE)
+            known &= mf_outer_takes_terms(plan, reducer);
         else if (is_ordered(reducer))
             known &= reducer->kind == RED_FOLD &&
                      (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls]).joined;

@@ -449,9 +449,9 @@ static void shared_runs(struct columns *c, int64_t n)
 /* Lanes, their tree and the strips' of n elements, which are whole strips. */
 static void fold_lanes(struct columns *c, int64_t e, int64_t n)
 {
-    int64_t count = c->outer->any_order ? in_sequence(c, e, n, 0)
-                    : c->outer->joins   ? mf_outer_joined_tree(c, e, n)
-                                        : tree(c, e, n, 0, 1, 0);
+    int64_t count = c->outer->any_order ? in_sequence(c, e, n, 0) : c->outer->joins ? mf_outer_joined_tree(c, e, n) : 0;
+    if (!count)
+        count = tree(c, e, n, 0, 1, 0);
     if (c->outer->narrow)
         join_narrow(c);
     else if (c->outer->byte_sums)

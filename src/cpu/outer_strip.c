@@ -68,8 +68,18 @@ int mf_outer_in_any_order(const struct problem *problem)
     return 1;
 }
 
+int mf_outer_takes_terms(const struct mf_plan *plan, const struct reducer *reducer)
+{
+    enum { FEW = 256 }; /* more rows are chains, whose states cost little */
+    const struct node *node = &plan->problem.program.map.node[reducer->arg[0]];
+    return reducer->kind == RED_LSE && plan->problem.reduced_total <= FEW && node->op == OP_OPERAND &&
+           plan->device->kernels->lse_terms[plan->problem.in_type[node->index]];
+}
+
 int mf_outer_may_join_several(const struct mf_plan *plan)
 {
+    if (mf_outer_takes_terms(plan, &plan->problem.program.reducer[0]))
+        return 1;
     return plan->problem.program.reducer_count > 1 && plan->device->kernels->moments_lanes &&
            !mf_outer_in_any_order(&plan->problem);
 }
