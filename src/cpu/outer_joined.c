@@ -217,7 +217,7 @@ int mf_outer_joins(const struct mf_plan *plan)
 {
     const struct outer_plan *data = plan->data;
     const struct kernels *k = plan->device->kernels;
-    int ordered = 0, known = data->strip < LANES;
+    int ordered = 0, known = data->strip < LANES && (data->lane_count == 1 || mf_outer_may_join_several(plan));
     for (int q = 0; q < data->lane_count && known; q++) {
         const int r = data->lane[q], from = data->from[r];
         const struct reducer *reducer = &plan->problem.program.reducer[r];

@@ -78,10 +78,12 @@ int mf_outer_takes_terms(const struct mf_plan *plan, const struct reducer *reduc
 
 int mf_outer_may_join_several(const struct mf_plan *plan)
 {
-    if (mf_outer_takes_terms(plan, &plan->problem.program.reducer[0]))
+    enum { FEW = 512 }; /* of more, rows are better read as wide as they are */
+    const struct problem *problem = &plan->problem;
+    if (mf_outer_takes_terms(plan, &problem->program.reducer[0]))
         return 1;
-    return plan->problem.program.reducer_count > 1 && plan->device->kernels->moments_lanes &&
-           !mf_outer_in_any_order(&plan->problem);
+    return problem->program.reducer_count > 1 && problem->reduced_total <= FEW && plan->device->kernels->moments_lanes &&
+           !mf_outer_in_any_order(problem);
 }
 
 int mf_outer_stays_narrow(const struct mf_plan *plan)
