@@ -82,8 +82,8 @@ int mf_outer_may_join_several(const struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     if (mf_outer_takes_terms(plan, &problem->program.reducer[0]))
         return 1;
-    return problem->program.reducer_count > 1 && problem->reduced_total <= FEW && plan->device->kernels->moments_lanes &&
-           !mf_outer_in_any_order(problem);
+    return problem->program.reducer_count > 1 && problem->reduced_total <= FEW &&
+           plan->device->kernels->moments_lanes && !mf_outer_in_any_order(problem);
 }
 
 int mf_outer_stays_narrow(const struct mf_plan *plan)
