@@ -144,6 +144,8 @@ static mf_status make(struct mf_plan *plan)
                 item < 4 && vector * item >= 4 ? item : 0);
     if (vector == 2 && mf_gpu_has_paired_sums(problem))
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
+    mf_text_add(&choice.macros, "#define SUMS_ALONE %d\n",
+                problem->program.reducer_count == 1 && mf_gpu_has_logsums(problem));
     if (ordered)
         mf_text_add(&choice.macros, "#define Q %d\n#define OF_LEAF %d\n#define LEVELS %d\n", leaf,
                     reduced <= LANES ? 2 * LEAST_LEAF : LANES / parts, levels);

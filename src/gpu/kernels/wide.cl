@@ -7,6 +7,9 @@
  * elements they have is one of two numbers at each height, so the weights of moments are found once a block. Else a column
  * is one chain, BATCH elements at once.
  *
+ * Sums of logsumexp are first taken to be plain together (sums.cl): what is to be known of elements for that, and their
+ * greatest, is kept of a whole column, not of each lane. Where they are not, the column is read again.
+ *
  * LEVELS: of the tree above the leaves, at most. p[0]: leaves of a column, a power of two from BATCH on; p[1]: how many of
  * them have Q + 1 elements. */
 
@@ -70,9 +73,62 @@ static inline int count_of(int n, int i, int round)
     return n > i ? (n - i + round - 1) / round : 0;
 }
 
+static inline void sums_from(struct lane *to, struct lane from)
+{
+#define X(T, cls, i) to->r##i##_s = from.r##i##_s;
+    FOR_SUMS(X)
+#undef X
+}
+
+static inline void greatest_from(struct state *to, struct lane from)
+{
+#define X(T, cls, i) to->r##i##_m = from.r##i##_m;
+    FOR_SUMS(X)
+#undef X
+}
+
+/* Plain sums of both, whose greatest is kept elsewhere. */
+static inline struct state sums_added(struct state a, struct state b)
+{
+#define X(T, cls, i) a.r##i##_s = a.r##i##_s + b.r##i##_s;
+    FOR_SUMS(X)
+#undef X
+    return a;
+}
+
+/* Whether a column has only such sums. */
+#define PLAIN_ONLY(plain) (LOGSUMS && SUMS_ALONE && (plain))
+
+/* The elements of a leaf's lanes of such columns; all: what is known of all elements. */
+static inline void chain_plain(shape_ptr S, const struct taken r[Q + 1], int n, struct lane all[VECTOR],
+                               struct lane l[OF_LEAF][VECTOR])
+{
+    UNROLL
+    for (int k = 0; k < n; k++) {
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            sums_from(&all[c], l[k % OF_LEAF][c]);
+#if PAIRED_FOLDS
+        chain_pair(all, r[k].v[0], 1);
+#else
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            chain(S, &all[c], map_element(one_taken(r[k], c)), k / OF_LEAF, 0, weights_of(k / OF_LEAF), 1);
+#endif
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            sums_from(&l[k % OF_LEAF][c], all[c]);
+    }
+}
+
+static inline struct state join_states(struct state a, struct state b, struct merge_weights w, const int plain)
+{
+    return PLAIN_ONLY(plain) ? sums_added(a, b) : plain ? combine_weighted_plain(a, b, w) : combine_weighted(a, b, w);
+}
+
 /* A leaf of n elements, a constant; j: its number. */
 static inline void leaf_states(struct tensors T, shape_ptr S, struct place start, const struct taken r[Q + 1], int n,
-                               int64_t j, struct state s[VECTOR])
+                               int64_t j, const int plain, struct lane all[VECTOR], struct state s[VECTOR])
 {
     struct lane l[OF_LEAF][VECTOR];
     struct state own[OF_LEAF][VECTOR];
@@ -81,19 +137,21 @@ static inline void leaf_states(struct tensors T, shape_ptr S, struct place start
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             l[i][c] = empty_lane();
+    if (PLAIN_ONLY(plain))
+        chain_plain(S, r, n, all, l);
 #if PAIRED_FOLDS
     UNROLL
-    for (int i = 0; i < OF_LEAF; i++)
+    for (int i = 0; i < OF_LEAF && !PLAIN_ONLY(plain); i++)
         start_pair(l[i]);
     UNROLL
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n && !PLAIN_ONLY(plain); k++)
         chain_pair(l[k % OF_LEAF], r[k].v[0], 1);
     UNROLL
-    for (int i = 0; i < OF_LEAF; i++)
+    for (int i = 0; i < OF_LEAF && !PLAIN_ONLY(plain); i++)
         end_pair(l[i]);
 #endif
     UNROLL
-    for (int k = 0; k < n; k++)
+    for (int k = 0; k < n && !PLAIN_ONLY(plain); k++)
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             chain(S, &l[k % OF_LEAF][c], map_element(one_taken(r[k], c)), k / OF_LEAF, j + S->p[0] * (k % OF_LEAF),
@@ -103,7 +161,11 @@ static inline void leaf_states(struct tensors T, shape_ptr S, struct place start
         UNROLL
         for (int c = 0; c < VECTOR; c++) {
             const int count = count_of(n, i, OF_LEAF);
-            if (LOGSUMS && count > 1)
+            if (LOGSUMS && plain && !SUMS_ALONE)
+                gather(&all[c], l[i][c]);
+            if (plain)
+                ;
+            else if (LOGSUMS && count > 1)
                 settle(T, S, place_beside(S, start, KEPT - 1, c), &l[i][c], j + S->p[0] * i, count);
             else if (LOGSUMS)
                 settle_one(&l[i][c], count);
@@ -117,7 +179,7 @@ static inline void leaf_states(struct tensors T, shape_ptr S, struct place start
                 const struct merge_weights w = joining(count_of(n, i, 2 * reach), count_of(n, i + reach, 2 * reach));
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
-                    own[i][c] = combine_weighted(own[i][c], own[i + reach][c], w);
+                    own[i][c] = join_states(own[i][c], own[i + reach][c], w, plain);
             }
     UNROLL
     for (int c = 0; c < VECTOR; c++)
@@ -165,9 +227,43 @@ static inline int next_leaf(int parts, int j)
     return j | bit;
 }
 
-static inline void fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors,
-                                SHARED_POINTER const struct merge_weights *joins, struct state s[VECTOR])
+/* Of plain sums, what ends a column's; 0: they were not plain. */
+static inline int settle_plain(struct lane all[VECTOR], struct state s[VECTOR])
 {
+    int yes = 1;
+    struct origins of = no_origins();
+#if PAIRED_FOLDS
+    if (SUMS_ALONE)
+        end_pair(all);
+#endif
+    keep_origins(&of, all[0]);
+    UNROLL
+    for (int c = 0; c < VECTOR; c++) {
+        greatest_from(&s[c], all[c]);
+        yes &= lane_is_clear(all[c]) && settle_at(&s[c], &of);
+    }
+    return yes;
+}
+
+/* plain: whether sums are taken to be plain; the result: whether they were. */
+static inline int fold_columns(struct tensors T, shape_ptr S, struct place start, int vectors, const int plain,
+                               SHARED_POINTER const struct merge_weights *joins, struct state s[VECTOR])
+{
+    struct lane all[VECTOR];
+    UNROLL
+    for (int c = 0; c < VECTOR; c++)
+        all[c] = empty_lane();
+#if LOGSUMS && PAIRED_FOLDS
+    if (SUMS_ALONE)
+        start_pair(all);
+#elif LOGSUMS
+    if (SUMS_ALONE && plain) {
+        const struct element x = map_element(fetch(T, element_place(S, start, 0)));
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            set_origin(&all[c], x);
+    }
+#endif
     struct state pending[LEVELS][VECTOR];
     struct taken r[BATCH][Q + 1];
     const int parts = (int)S->p[0];
@@ -184,9 +280,9 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
         for (int g = 0; g < BATCH; g++) {
             const int64_t at = leaf_of_batch(parts, j, g);
             if (at < S->p[1])
-                leaf_states(T, S, start, r[g], Q + 1, at, leaf[g]);
+                leaf_states(T, S, start, r[g], Q + 1, at, plain, all, leaf[g]);
             else
-                leaf_states(T, S, start, r[g], Q, at, leaf[g]);
+                leaf_states(T, S, start, r[g], Q, at, plain, all, leaf[g]);
             if (i + BATCH < parts)
                 load_either(T, S, start, leaf_of_batch(parts, next, g), vectors, r[g]);
             LOADED();
@@ -198,7 +294,7 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
                 const struct merge_weights w = weights_at(parts, joins, b, leaf_of_batch(parts, j, g));
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
-                    leaf[g][c] = combine_weighted(leaf[g][c], leaf[g + (1 << b)][c], w);
+                    leaf[g][c] = join_states(leaf[g][c], leaf[g + (1 << b)][c], w, plain);
             }
         UNROLL
         for (int c = 0; c < VECTOR; c++)
@@ -210,7 +306,7 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
                 const struct merge_weights w = weights_at(parts, joins, b, j);
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
-                    s[c] = combine_weighted(pending[b][c], s[c], w);
+                    s[c] = join_states(pending[b][c], s[c], w, plain);
             } else if (!waits) {
                 UNROLL
                 for (int c = 0; c < VECTOR; c++)
@@ -220,6 +316,7 @@ static inline void fold_columns(struct tensors T, shape_ptr S, struct place star
         }
         j = next;
     }
+    return LOGSUMS && plain ? settle_plain(all, s) : 1;
 }
 #else
 static inline struct place next_row(shape_ptr S, struct place p)
@@ -294,7 +391,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (o >= S->kept_total)
         return;
 #if ORDERED
-    fold_columns(T, S, kept_place(S, o), b.vectors != 0, joins, s);
+    const int done = LOGSUMS && fold_columns(T, S, kept_place(S, o), b.vectors != 0, 1, joins, s);
+    if (!LIKELY(done))
+        fold_columns(T, S, kept_place(S, o), b.vectors != 0, 0, joins, s);
 #else
     fold_columns(T, S, kept_place(S, o), b.vectors != 0, s);
 #endif
