@@ -1,4 +1,4 @@
-/* Rows of 65 to 1024 elements, wherever they begin: a warp takes ROWS of them, thread t elements t, t + 32, t + 64 ...,
+/* Rows of 32 to 1024 elements, wherever they begin: a warp takes ROWS of them, thread t elements t, t + 32, t + 64 ...,
  * SLOTS of each row, and reads all before it computes. The tree's upper levels are then inside a thread, and the lower
  * ones a multi-reduction: at each a thread gives away half of its rows and takes over the other half, so that 8 rows of
  * 128 lanes take 33 merges a thread, where their trees have 32.
@@ -27,7 +27,7 @@ static inline void lanes_of_row(shape_ptr S, const struct raw r[SLOTS], int t, i
             const int i = k * OWN_LANES + j;
             if (i < SLOTS)
                 chain(S, &l[j], map_element(r[i]), k, j * WARP + t, weights_of(k), i < FULL || i * WARP + t < n);
-            if (j + OWN_LANES >= SLOTS && !k)
+            if (j + OWN_LANES >= SLOTS && !k && i < SLOTS)
                 only_element(&l[j], map_element(r[i]), i < FULL || i * WARP + t < n);
         }
     }
