@@ -34,8 +34,8 @@ static void test_terms(const char *isa, const struct kernels *k, struct type t)
         const struct chain c = random_chain(t, trial, 32);
         const int64_t pitch = (c.n + LSE_COLUMNS - 1) / LSE_COLUMNS * LSE_COLUMNS;
         char *const terms = malloc((size_t)(c.count * pitch) * 8);
-        char *const m = guard_last(out_pages, c.n, cls_bytes[cls]), *const s =
-                                                                        guard_last(out2_pages, c.n, cls_bytes[cls]);
+        char *const m = guard_last(out_pages, c.n, cls_bytes[cls]);
+        char *const s = guard_last(out2_pages, c.n, cls_bytes[cls]);
         int64_t i = 0;
         int fits = k->lse_terms[type](terms, pitch, c.x, c.count, c.n);
         for (; fits && i < c.n; i++)

@@ -4,11 +4,11 @@
 
 #include "finish.h"
 
-/* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once; MAX_LEAVES:
- * of joined_tree. PIECE_BYTES: of FEW_ROWS that several reducers take one after the other. */
-/* ROWS_TOGETHER: of several reducers, or terms, in outer_joined.c. */
-enum { ROWS_TOGETHER = 16 };
+/* MAX_CHAIN: rows of a lane. MAX_ROWS: of a call of an integer kernel. FEW_ROWS: what they read at once; MAX_LEAVES,
+ * ROWS_TOGETHER: of outer_joined.c, the latter of several reducers, or of terms. PIECE_BYTES: of FEW_ROWS that several
+ * reducers take one after the other. */
 enum { LEVELS = 9, MAX_CHAIN = STEPS, MAX_ROWS = LONG_CHAIN, PIECE_BYTES = 8 << 10, FEW_ROWS = 8, MAX_LEAVES = 4 };
+enum { ROWS_TOGETHER = 16 };
 
 /* WIDTH_BYTES: of a row of a block. SHARED_WIDTH: the least columns that a thread is given of one. */
 enum { WIDTH_BYTES = 65536, STRIP_ELEMENTS = 16384, SHARED_WIDTH = 256 };
@@ -76,6 +76,8 @@ struct columns {
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
+/* Whether the order counts in which a reducer combines. */
+int mf_outer_is_ordered(const struct reducer *reducer);
 /* Whether a logsumexp of few rows is summed as terms (outer_joined.c). */
 int mf_outer_takes_terms(const struct mf_plan *plan, const struct reducer *reducer);
 /* Whether several reducers, or one and its terms, may take the same leaves of outer_joined.c's tree one after the
@@ -110,8 +112,8 @@ void mf_outer_chain(struct columns *c, int r, const void *const *x, int64_t coun
  * backwards. `groups` after the last one. */
 int64_t mf_outer_next_group(int64_t group, int64_t groups, int64_t steps);
 /* outer_joined.c: whether it has kernels for all lanes; the lanes of elements e ... e+n-1, whole strips, into buffer 0:
- * returns how many elements each state has;
- * 0 where terms of a logsumexp will not do, and nothing is done. */
+ * returns how many elements each state has; 0 where terms of a logsumexp will not do, and the lanes are to be found
+ * anew. */
 int mf_outer_joins(const struct mf_plan *plan);
 int64_t mf_outer_joined_tree(struct columns *c, int64_t e, int64_t n);
 /* outer_join.c: folds tiles' states: states[r][p] holds rows of `width` columns; the result is in buffer[r][0].

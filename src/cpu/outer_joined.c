@@ -37,15 +37,18 @@ static int64_t leaves_at_once(const struct tile *t, const struct reducer *reduce
     return leaves;
 }
 
-/* The rows of `leaves` leaves from leaf `group` on, one leaf after the other; the first row of each in first. Returns
- * the leaf behind them. */
-static int64_t leaves_rows(const struct tile *t, int r, int64_t group, int64_t leaves, const void **x, int64_t *first)
+/* The rows of `leaves` leaves from leaf `group` on, one leaf after the other, or their terms, from number `row` on; the
+ * first row of each in first. Returns the leaf behind them. */
+static int64_t leaves_rows(const struct tile *t, int r, int64_t group, int64_t leaves, int64_t row, const void **x,
+                           int64_t *first)
 {
     first[0] = 0;
     for (int64_t k = 0; k < leaves; k++, group = mf_outer_next_group(group, t->groups, 1)) {
-        const int64_t count = count_of(t, group);
-        mf_outer_find_rows(t->c, r, t->e + group * t->c->strip, count, t->lanes, x + first[k]);
-        first[k + 1] = first[k] + count;
+        first[k + 1] = first[k] + count_of(t, group);
+        for (int64_t i = first[k]; t->terms && i < first[k + 1]; i++)
+            x[i] = t->terms + (row + i) * t->pitch;
+        if (!t->terms)
+            mf_outer_find_rows(t->c, r, t->e + group * t->c->strip, first[k + 1] - first[k], t->lanes, x + first[k]);
     }
     return group;
 }
@@ -61,7 +64,7 @@ static const void *const *leaves_ahead(const struct tile *t, int r, int64_t grou
                                    FEW_ROWS, rows);
     if (group == t->groups)
         return NULL;
-    leaves_rows(t, r, group, leaves, rows, first);
+    leaves_rows(t, r, group, leaves, 0, rows, first);
     for (int64_t k = first[leaves]; k < 2 * MOMENTS_LANES; k++)
         rows[k] = rows[k - 1];
     return rows;
@@ -86,13 +89,6 @@ static void join_moments(const struct tile *t, int r, struct moments_chain *j, i
         j, buffer[waiting][0], buffer[waiting][1], c->width * c->strip);
 }
 
-/* The terms instead of the rows that they were made from, which begin at `row`. */
-static void take_terms(const struct tile *t, const void **x, int64_t row, int64_t rows)
-{
-    for (int64_t k = 0; k < rows; k++)
-        x[k] = t->terms + (row + k) * t->pitch;
-}
-
 /* Reducer r's leaves number leaf ... end-1; of terms, which are summed, in the buffers of their second parts. asks: for
  * what is read next. */
 static void join_leaves(const struct tile *t, int r, int64_t leaf, int64_t end, int asks)
@@ -109,9 +105,7 @@ static void join_leaves(const struct tile *t, int r, int64_t leaf, int64_t end, 
         const int64_t at = group;
         struct moments_chain m = {.x = x};
         leaves = leaves_at_once(t, reducer, leaf);
-        group = leaves_rows(t, r, group, leaves, x, m.first);
-        if (part)
-            take_terms(t, x, row, m.first[leaves]);
+        group = leaves_rows(t, r, group, leaves, row, x, m.first);
         row += m.first[leaves];
 
         int64_t waiting = 0, lefts = 0;
@@ -136,15 +130,15 @@ static void join_leaves(const struct tile *t, int r, int64_t leaf, int64_t end, 
 static int add_terms(struct tile *t, int r, int64_t leaf, int64_t end)
 {
     struct columns *const c = t->c;
-    const enum cls cls = c->plan->problem.program.reducer[r].cls;
-    const int from = c->outer->from[r],
-              input = mf_reducer_operand(&c->plan->problem, &c->plan->problem.program.reducer[r]);
+    const struct problem *problem = &c->plan->problem;
+    const enum cls cls = problem->program.reducer[r].cls;
+    const int from = c->outer->from[r], input = mf_reducer_operand(problem, &problem->program.reducer[r]);
     const void *x[MAX_CHAIN];
     int64_t first[ROWS_TOGETHER + 1];
     const int64_t n = c->width * c->strip, pitch = (n + LSE_COLUMNS - 1) / LSE_COLUMNS * LSE_COLUMNS;
-    leaves_rows(t, r, mf_outer_next_group(0, t->groups, leaf), end - leaf, x, first);
+    leaves_rows(t, r, mf_outer_next_group(0, t->groups, leaf), end - leaf, 0, x, first);
     const int64_t rows = first[end - leaf];
-    if (!c->kernels->lse_terms[c->plan->problem.in_type[input]](c->terms, pitch, x, rows, n))
+    if (!c->kernels->lse_terms[problem->in_type[input]](c->terms, pitch, x, rows, n))
         return 0;
     char *const m = c->buffer[r][0][0];
     (from >= 0 ? c->kernels->fold_from[FOLD_MAX][from] : c->kernels->fold[FOLD_MAX][cls])
@@ -161,14 +155,8 @@ static void add_leaves(const struct tile *t, int r, int64_t leaf, int64_t end)
 {
     const void *x[MAX_CHAIN];
     int64_t first[ROWS_TOGETHER + 1];
-    leaves_rows(t, r, mf_outer_next_group(0, t->groups, leaf), end - leaf, x, first);
+    leaves_rows(t, r, mf_outer_next_group(0, t->groups, leaf), end - leaf, 0, x, first);
     mf_outer_chain(t->c, r, x, first[end - leaf], leaf > 0);
-}
-
-static int is_ordered(const struct reducer *reducer)
-{
-    return reducer->kind != RED_FOLD ||
-           ((reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD) && mf_cls_is_float(reducer->cls));
 }
 
 /* All leaves ... end-1 of all reducers; 0: see add_terms. */
@@ -177,7 +165,7 @@ static int take_leaves(struct tile *t, int64_t leaf, int64_t end)
     const struct outer_plan *outer = t->c->outer;
     for (int q = 0; q < outer->lane_count; q++) {
         const struct reducer *reducer = &t->c->plan->problem.program.reducer[outer->lane[q]];
-        if (!is_ordered(reducer))
+        if (!mf_outer_is_ordered(reducer))
             add_leaves(t, outer->lane[q], leaf, end);
         else if (reducer->kind != RED_LSE)
             join_leaves(t, outer->lane[q], leaf, end, q == 0);
@@ -221,13 +209,13 @@ int mf_outer_joins(const struct mf_plan *plan)
     for (int q = 0; q < data->lane_count && known; q++) {
         const int r = data->lane[q], from = data->from[r];
         const struct reducer *reducer = &plan->problem.program.reducer[r];
-        ordered |= is_ordered(reducer);
+        ordered |= mf_outer_is_ordered(reducer);
         known = data->straight[r];
         if (reducer->kind == RED_MOMENTS)
             known &= k->moments_lanes > 0;
         else if (reducer->kind == RED_LSE)
             known &= mf_outer_takes_terms(plan, reducer);
-        else if (is_ordered(reducer))
+        else if (mf_outer_is_ordered(reducer))
             known &= reducer->kind == RED_FOLD &&
                      (from >= 0 ? k->fold_from[reducer->fold][from] : k->fold[reducer->fold][reducer->cls]).joined;
     }

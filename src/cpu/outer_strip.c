@@ -56,15 +56,18 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
     return 1;
 }
 
+int mf_outer_is_ordered(const struct reducer *reducer)
+{
+    const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+    return reducer->kind != RED_FOLD || (adds && mf_cls_is_float(reducer->cls));
+}
+
 /* Whether all reducers are folds whose order does not matter. */
 int mf_outer_in_any_order(const struct problem *problem)
 {
-    for (int r = 0; r < problem->program.reducer_count; r++) {
-        const struct reducer *reducer = &problem->program.reducer[r];
-        int ordered = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-        if (reducer->kind != RED_FOLD || (ordered && mf_cls_is_float(reducer->cls)))
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (mf_outer_is_ordered(&problem->program.reducer[r]))
             return 0;
-    }
     return 1;
 }
 

@@ -83,16 +83,11 @@ static int long_row_pays(const struct mf_plan *plan)
  * what shared memory gives to one thread (solver staged). (H200, GB/s by solver rows and here: mean and std of f32, 64
  * a row, 1,470 and 3,580, var of bf16, 40 a row, 190 and 1,430, logsumexp of f64, 48 a row, 1,710 and 2,220; var of
  * f32, 32 a row, 3,460 and 3,260. By staged: var of bf16, 50 a row, 3,870 and 1,770, logsumexp 1,190 and 1,340.) */
-static int few_elements_pay(const struct problem *problem)
+static int few_elements_pay(const struct mf_plan *plan)
 {
-    enum { STAGED_BYTES = 256 };
-    const struct nest *nest = &problem->memory;
-    const int item = mf_gpu_widest_item(problem), operand = mf_gpu_only_operand(problem);
-    const int64_t n = problem->reduced_total;
-    const int is_staged =
-        operand >= 0 && n * item % 16 && n * item <= STAGED_BYTES && nest->kept == 1 && nest->in[operand][0] == n;
-    return n >= (item > 4 ? GPU_WARP : GPU_WARP + 1) &&
-           (mf_gpu_has_logsums(problem) || (mf_emit_has_kind(problem, RED_MOMENTS) && !is_staged));
+    const struct problem *problem = &plan->problem;
+    return problem->reduced_total >= (mf_gpu_widest_item(problem) > 4 ? GPU_WARP : GPU_WARP + 1) &&
+           (mf_gpu_has_logsums(problem) || (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_staged.applicable(plan)));
 }
 
 /* Rows whose elements are neighbours. (Measured on an H100, as what pays is.) */
@@ -102,7 +97,7 @@ static int applicable(const struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     if (!mf_gpu_any_order(plan) || nest->window_count || nest->reduced != 1 || !problem->kept_total ||
-        mf_emit_has_kind(problem, RED_USER) || (problem->reduced_total <= SHORT && !few_elements_pay(problem)))
+        mf_emit_has_kind(problem, RED_USER) || (problem->reduced_total <= SHORT && !few_elements_pay(plan)))
         return 0;
     const int operands = operands_along(problem);
     if (operands == 1 && problem->reduced_total > MOST_AT_ONCE)

@@ -121,6 +121,29 @@ static inline void chain_plain(shape_ptr S, const struct taken r[Q + 1], int n, 
     }
 }
 
+/* The same of other columns, whose lanes know of their own elements. */
+static inline void chain_apart(shape_ptr S, const struct taken r[Q + 1], int n, int64_t j,
+                               struct lane l[OF_LEAF][VECTOR])
+{
+#if PAIRED_FOLDS
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        start_pair(l[i]);
+    UNROLL
+    for (int k = 0; k < n; k++)
+        chain_pair(l[k % OF_LEAF], r[k].v[0], 1);
+    UNROLL
+    for (int i = 0; i < OF_LEAF; i++)
+        end_pair(l[i]);
+#endif
+    UNROLL
+    for (int k = 0; k < n; k++)
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            chain(S, &l[k % OF_LEAF][c], map_element(one_taken(r[k], c)), k / OF_LEAF, j + S->p[0] * (k % OF_LEAF),
+                  weights_of(k / OF_LEAF), 1);
+}
+
 static inline struct state join_states(struct state a, struct state b, struct merge_weights w, const int plain)
 {
     return PLAIN_ONLY(plain) ? sums_added(a, b) : plain ? combine_weighted_plain(a, b, w) : combine_weighted(a, b, w);
@@ -139,23 +162,8 @@ static inline void leaf_states(struct tensors T, shape_ptr S, struct place start
             l[i][c] = empty_lane();
     if (PLAIN_ONLY(plain))
         chain_plain(S, r, n, all, l);
-#if PAIRED_FOLDS
-    UNROLL
-    for (int i = 0; i < OF_LEAF && !PLAIN_ONLY(plain); i++)
-        start_pair(l[i]);
-    UNROLL
-    for (int k = 0; k < n && !PLAIN_ONLY(plain); k++)
-        chain_pair(l[k % OF_LEAF], r[k].v[0], 1);
-    UNROLL
-    for (int i = 0; i < OF_LEAF && !PLAIN_ONLY(plain); i++)
-        end_pair(l[i]);
-#endif
-    UNROLL
-    for (int k = 0; k < n && !PLAIN_ONLY(plain); k++)
-        UNROLL
-        for (int c = 0; c < VECTOR; c++)
-            chain(S, &l[k % OF_LEAF][c], map_element(one_taken(r[k], c)), k / OF_LEAF, j + S->p[0] * (k % OF_LEAF),
-                  weights_of(k / OF_LEAF), 1);
+    else
+        chain_apart(S, r, n, j, l);
     UNROLL
     for (int i = 0; i < OF_LEAF; i++)
         UNROLL
@@ -163,11 +171,9 @@ static inline void leaf_states(struct tensors T, shape_ptr S, struct place start
             const int count = count_of(n, i, OF_LEAF);
             if (LOGSUMS && plain && !SUMS_ALONE)
                 gather(&all[c], l[i][c]);
-            if (plain)
-                ;
-            else if (LOGSUMS && count > 1)
+            if (LOGSUMS && !plain && count > 1)
                 settle(T, S, place_beside(S, start, KEPT - 1, c), &l[i][c], j + S->p[0] * i, count);
-            else if (LOGSUMS)
+            else if (LOGSUMS && !plain)
                 settle_one(&l[i][c], count);
             own[i][c] = lane_state(S, l[i][c], j + S->p[0] * i, count);
         }
