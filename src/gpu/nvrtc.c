@@ -183,26 +183,28 @@ static mf_status compile(const char *text, int architecture, int count, const ch
     return status;
 }
 
-/* Compiles; where registers are spilled so that more blocks fit, once more with all registers, and keeps the better. */
+/* Compiles; where registers are spilled, again with all registers for one block, and then with less loaded at once too
+ * (prelude.cu), and keeps the best. */
 static mf_status compile_unspilled(const char *text, int architecture, int count, const char **options,
                                    struct gpu_usage *usage, char **binary, size_t *size)
 {
+    static const char *const sparing[] = {"-DONE_BLOCK=1", "-DONE_BLOCK=2"};
     MF_TRY(compile(text, architecture, count, options, usage, binary, size));
-    if (!usage->spilled)
-        return MF_OK;
-    struct gpu_usage other;
-    char *again;
-    size_t again_size;
-    options[count] = "-DONE_BLOCK=1";
-    MF_TRY(compile(text, architecture, count + 1, options, &other, &again, &again_size));
-    if (other.spilled >= usage->spilled) {
-        mf_free(again);
-        return MF_OK;
+    for (int i = 0; i < 2 && usage->spilled; i++) {
+        struct gpu_usage other;
+        char *again;
+        size_t again_size;
+        options[count] = sparing[i];
+        MF_TRY(compile(text, architecture, count + 1, options, &other, &again, &again_size));
+        if (other.spilled >= usage->spilled) {
+            mf_free(again);
+            continue;
+        }
+        mf_free(*binary);
+        *binary = again;
+        *size = again_size;
+        *usage = other;
     }
-    mf_free(*binary);
-    *binary = again;
-    *size = again_size;
-    *usage = other;
     return MF_OK;
 }
 

@@ -150,6 +150,9 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define ATOMIC_LEAST(place, value) atomic_min((volatile __global uint *)(place), (uint)(value))
 #define ATOMIC_LEAST_SHARED(place, value) atomic_min((volatile __local uint *)(place), (uint)(value))
 #define COUNT_UP(counter) atomic_inc((volatile __global uint *)(counter))
+#ifndef ONE_BLOCK
+#define ONE_BLOCK 0
+#endif
 #define LOADED()
 #define LOADED_TOGETHER()
 #define LIKELY(condition) (condition)

@@ -482,21 +482,23 @@ static mf_status make(struct mf_plan *plan)
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     const int sums = form.in_turn && mf_gpu_has_logsums(problem), item = mf_gpu_widest_item(problem);
     const int pairs = sums && has_pairs(problem, form.vector);
-    mf_text_add(&choice.macros,
-                "#define FLOWING %d\n#define GATHERED %d\n#define WHOLE_BATCH %d\n#define WAITS_IN_MEMORY %d\n",
+    mf_text_add(&choice.macros, "#define FLOWING %d\n#define GATHERED %d\n",
                 sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
-                sums && item == 4, pairs ? whole_batch(reduced, form.batch) : form.batch, pairs || (sums && item == 1));
+                sums && item == 4);
+    mf_text_add(&choice.macros, "#define WHOLE_BATCH AT_ONCE(%d)\n#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
+                pairs ? whole_batch(reduced, form.batch) : form.batch, pairs || (sums && item == 1));
     mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros, "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n",
                 merges_by_weights(problem, form.in_turn, whole));
     mf_text_add(&choice.macros,
-                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %d\n"
+                "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %s(%d)\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
                 "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define STORES_VECTORS %d\n"
                 "#define JOIN_STATES %d\n#define GROUPED %d\n#define ALONE %d\n",
-                form.column_threads, form.lane_threads, form.held, form.batch, form.in_turn, form.present,
-                reduced <= LANES, tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles), form.together, whole, one_part,
+                form.column_threads, form.lane_threads, form.held, form.in_turn ? "AT_ONCE" : "AT_ONCE_OR_HALF",
+                form.batch, form.in_turn, form.present, reduced <= LANES,
+                tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles), form.together, whole, one_part,
                 form.vector > form.lane_threads, choice.threads * form.vector,
                 mf_gpu_joins_groups(problem, block_columns, tiles, share), tiles > 1 && parts == 1);
     snprintf(choice.text, sizeof choice.text,

@@ -138,7 +138,7 @@ static mf_status make(struct mf_plan *plan)
                                 .own = {parts, reduced % parts}};
     mf_text_append(&choice.functions, mf_text_taken_cl);
     mf_text_add(&choice.macros,
-                "#define MERGE_WEIGHTS 1\n#define LANE_PITCH %d\n#define STORES_VECTORS %d\n#define BATCH %d\n"
+                "#define MERGE_WEIGHTS 1\n#define LANE_PITCH %d\n#define STORES_VECTORS %d\n#define BATCH AT_ONCE(%d)\n"
                 "#define ITEM %d\n",
                 ordered ? LANES : 1, vector > 1, ordered ? leaves_of(leaf) : mf_clamp(mf_power_above(rows), 8, 32),
                 item < 4 && vector * item >= 4 ? item : 0);

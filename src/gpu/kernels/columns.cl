@@ -11,18 +11,6 @@
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
-#if defined(ONE_BLOCK) && !IN_TURN /* registers were spilled (nvrtc.c): half as much at once */
-#if BATCH == 2
-#undef BATCH
-#define BATCH 1
-#elif BATCH == 4
-#undef BATCH
-#define BATCH 2
-#elif BATCH == 8
-#undef BATCH
-#define BATCH 4
-#endif
-#endif
 enum { SPAN = COLUMN_THREADS * VECTOR, BLOCK_COLUMNS = THREADS / LANE_THREADS * VECTOR };
 
 /* The number of the tree's level that joins lanes so far apart. */

@@ -1,5 +1,11 @@
 /* What all kernels share: places of elements in the tensors. The text before this one (emit.c) has the program: struct
  * raw, struct element, struct state and their functions, and the counts INPUTS, OUTPUTS, KEPT, REDUCED, LOOPS, WINDOWS. */
+/* What is loaded at once; half as much where registers were spilled even with all of them (ONE_BLOCK 2, nvrtc.c), or at
+ * once when they were. */
+#define HALVED(n) ((n) > 1 ? (n) / 2 : 1)
+#define AT_ONCE(n) (ONE_BLOCK > 1 ? HALVED(n) : (n))
+#define AT_ONCE_OR_HALF(n) (ONE_BLOCK ? HALVED(n) : (n))
+
 /* READS_ONCE: mf_gpu_reads_once. */
 #if READS_ONCE && defined(READ_ONCE)
 #define READ_VECTOR(place) READ_ONCE(place)
