@@ -1,7 +1,9 @@
-/* Short rows that lie one after the other, of a length that is no whole number of 16 bytes: a block copies its rows into
- * shared memory as they lie, in vectors, and each thread folds EACH rows of ROW elements there, PART elements an access.
- * (Threads that read such rows from memory themselves would ask for every cache line several times.) */
+/* Short rows that lie one after the other: a block copies its rows into shared memory, in vectors, and each thread folds
+ * EACH rows of ROW elements there, PART elements an access. (Threads that read such rows from memory themselves would ask
+ * for every cache line several times, and share trees across threads.) The rows lie there as they are, or, whole vectors,
+ * APART elements from each other, a PART. */
 enum {
+    PITCH = ROW + APART,
     SPAN_ELEMENTS = THREADS * EACH * ROW,
     SPAN_VECTORS = SPAN_ELEMENTS / VECTOR,
     COPIES = (SPAN_VECTORS + THREADS - 1) / THREADS,
@@ -24,29 +26,53 @@ enum {
 FOR_MAP_INPUTS(X)
 #undef X
 
+/* A vector, as it is copied. */
+#if APART
+struct ALIGNED(8) half_vector {
+    uint32_t word[2];
+};
+
+struct ALIGNED(16) sixteen_bytes {
+    struct half_vector part[2];
+};
+
+#define STAGED_VECTOR(k) struct sixteen_bytes
+static inline void store_vector(SHARED_POINTER struct raws *span, int v, struct sixteen_bytes r)
+{
+    enum { OF_ROW = 2 * ROW / VECTOR };
+    const int at = 2 * v + 2 * v / OF_ROW;
+    ((SHARED_POINTER struct half_vector *)span)[at] = r.part[0];
+    ((SHARED_POINTER struct half_vector *)span)[at + 1] = r.part[1];
+}
+#define STORE_VECTOR(k, span, v, r) store_vector(span, v, r)
+#else
+#define STAGED_VECTOR(k) struct in##k##_vector
+#define STORE_VECTOR(k, span, v, r) ((SHARED_POINTER struct in##k##_vector *)(span))[v] = r
+#endif
+
 /* Copies the block's elements, from number start on; all is their end in memory. */
 static inline void copy_span(struct tensors T, int64_t start, int64_t all, int vectors, SHARED_POINTER struct raws *span)
 {
     if (vectors && start + SPAN_ELEMENTS <= all) {
 #define X(s)                                                                                                     \
-    struct in##s##_vector r##s[COPIES];                                                                          \
+    STAGED_VECTOR(s) r##s[COPIES];                                                                               \
     UNROLL for (int i = 0; i < COPIES; i++)                                                                      \
     {                                                                                                            \
         const int v = i * THREADS + THREAD < SPAN_VECTORS ? i * THREADS + THREAD : SPAN_VECTORS - 1;             \
-        r##s[i] = READ_VECTOR((GLOBAL const struct in##s##_vector *)(T.in##s + start) + v);                      \
+        r##s[i] = READ_VECTOR((GLOBAL const STAGED_VECTOR(s) *)(T.in##s + start) + v);                           \
     }                                                                                                            \
     LOADED_TOGETHER();                                                                                           \
     UNROLL for (int i = 0; i < COPIES; i++)                                                                      \
     {                                                                                                            \
         if (SPAN_VECTORS % THREADS == 0 || i * THREADS + THREAD < SPAN_VECTORS)                                  \
-            ((SHARED_POINTER struct in##s##_vector *)span)[i * THREADS + THREAD] = r##s[i];                      \
+            STORE_VECTOR(s, span, i * THREADS + THREAD, r##s[i]);                                                \
     }
         FOR_MAP_INPUTS(X)
 #undef X
     } else {
         NO_UNROLL
         for (int e = THREAD; e < SPAN_ELEMENTS && start + e < all; e += THREADS) {
-#define X(s) ((SHARED_POINTER in##s##_t *)span)[e] = T.in##s[start + e];
+#define X(s) ((SHARED_POINTER in##s##_t *)span)[e + e / ROW * APART] = T.in##s[start + e];
             FOR_MAP_INPUTS(X)
 #undef X
         }
@@ -58,7 +84,7 @@ static inline void fold_part(shape_ptr S, SHARED_POINTER const struct raws *span
                              struct lane *all)
 {
     struct raw r;
-    const int from = row * ROW + e;
+    const int from = row * PITCH + e;
 #define X(k)                                                                                              \
     const struct part##k v##k =                                                                           \
         *(SHARED_POINTER const struct part##k *)((SHARED_POINTER const in##k##_t *)span + from);
@@ -145,7 +171,7 @@ static inline struct state fold_row(shape_ptr S, SHARED_POINTER const struct raw
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED ALIGNED(16) struct raws span[SPAN_VECTORS];
+    SHARED ALIGNED(16) struct raws span[SPAN_VECTORS + THREADS * EACH * APART / VECTOR];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     copy_span(T, BLOCK * SPAN_ELEMENTS, S->kept_total * ROW, b.vectors != 0, span);
