@@ -246,7 +246,7 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 }
 
 /* The compiler may want so few registers for many blocks that it has to spill: nvrtc.c then compiles again without, and at
- * last with half as much AT_ONCE. */
+ * last with half of each batch. */
 #ifdef ONE_BLOCK
 #define ENTRY extern "C" __global__ __launch_bounds__(THREADS, 1)
 #else

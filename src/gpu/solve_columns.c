@@ -485,7 +485,7 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros, "#define FLOWING %d\n#define GATHERED %d\n",
                 sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
                 sums && item == 4);
-    mf_text_add(&choice.macros, "#define WHOLE_BATCH AT_ONCE(%d)\n#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
+    mf_text_add(&choice.macros, "#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
                 pairs ? whole_batch(reduced, form.batch) : form.batch, pairs || (sums && item == 1));
     mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
@@ -496,7 +496,7 @@ static mf_status make(struct mf_plan *plan)
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
                 "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define STORES_VECTORS %d\n"
                 "#define JOIN_STATES %d\n#define GROUPED %d\n#define ALONE %d\n",
-                form.column_threads, form.lane_threads, form.held, form.in_turn ? "AT_ONCE" : "AT_ONCE_OR_HALF",
+                form.column_threads, form.lane_threads, form.held, form.in_turn ? "BATCH_OF" : "BATCH_OR_HALF",
                 form.batch, form.in_turn, form.present, reduced <= LANES,
                 tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles), form.together, whole, one_part,
                 form.vector > form.lane_threads, choice.threads * form.vector,

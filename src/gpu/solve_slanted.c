@@ -183,7 +183,7 @@ static mf_status make(struct mf_plan *plan)
     mf_text_append(&choice.functions, mf_text_taken_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
-                "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH AT_ONCE(%d)\n#define TEAM_VECTOR 1\n"
+                "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH BATCH_OF(%d)\n#define TEAM_VECTOR 1\n"
                 "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n#define ITEM %d\n"
                 "#define SHARED_PARTS (THREADS * (VECTOR + 1))\n#define JOIN_STATES (SHARED_PARTS / (BYTES ? 2 : "
                 "1))\n#define GROUPED %d\n",

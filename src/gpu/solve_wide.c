@@ -137,11 +137,12 @@ static mf_status make(struct mf_plan *plan)
                                 .blocks = (problem->kept_total + columns - 1) / columns,
                                 .own = {parts, reduced % parts}};
     mf_text_append(&choice.functions, mf_text_taken_cl);
-    mf_text_add(&choice.macros,
-                "#define MERGE_WEIGHTS 1\n#define LANE_PITCH %d\n#define STORES_VECTORS %d\n#define BATCH AT_ONCE(%d)\n"
-                "#define ITEM %d\n",
-                ordered ? LANES : 1, vector > 1, ordered ? leaves_of(leaf) : mf_clamp(mf_power_above(rows), 8, 32),
-                item < 4 && vector * item >= 4 ? item : 0);
+    mf_text_add(
+        &choice.macros,
+        "#define MERGE_WEIGHTS 1\n#define LANE_PITCH %d\n#define STORES_VECTORS %d\n#define BATCH BATCH_OF(%d)\n"
+        "#define ITEM %d\n",
+        ordered ? LANES : 1, vector > 1, ordered ? leaves_of(leaf) : mf_clamp(mf_power_above(rows), 8, 32),
+        item < 4 && vector * item >= 4 ? item : 0);
     if (vector == 2 && mf_gpu_has_paired_sums(problem))
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
     mf_text_add(&choice.macros, "#define SUMS_ALONE %d\n",

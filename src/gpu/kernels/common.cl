@@ -3,8 +3,8 @@
 /* What is loaded at once; half as much where registers were spilled even with all of them (ONE_BLOCK 2, nvrtc.c), or at
  * once when they were. */
 #define HALVED(n) ((n) > 1 ? (n) / 2 : 1)
-#define AT_ONCE(n) (ONE_BLOCK > 1 ? HALVED(n) : (n))
-#define AT_ONCE_OR_HALF(n) (ONE_BLOCK ? HALVED(n) : (n))
+#define BATCH_OF(n) (ONE_BLOCK > 1 ? HALVED(n) : (n))
+#define BATCH_OR_HALF(n) (ONE_BLOCK ? HALVED(n) : (n))
 
 /* READS_ONCE: mf_gpu_reads_once. */
 #if READS_ONCE && defined(READ_ONCE)
