@@ -8,10 +8,10 @@
 enum { MOST_BYTES = 256, VECTOR_BYTES = 16 };
 
 /* Whether rows of whole vectors are faster here than by several threads each: states of several words are, whose trees
- * across threads take long; logsumexp is only where those threads would have uneven shares, or a few integers each. (H200,
- * GB/s by solver rows or abreast and here: var of bf16, 24 a row, 310 and 3,740, 32 a row 1,600 and 4,090, u8, 128 a row,
- * 1,290 and 3,790; argmax of i16, 64 a row, 1,600 and 3,620; logsumexp of bf16, 24 a row, 1,070 and 1,440, 32 a row 1,880
- * and 1,470, of i16, 32 a row, 110 and 580; var of f32, 4 a row, 4,330 and 3,970.) */
+ * across threads take long; logsumexp is only where those threads would have uneven shares, or a few integers each.
+ * (H200, GB/s by solver rows or abreast and here: var of bf16, 24 a row, 310 and 3,740, 32 a row 1,600 and 4,090, u8,
+ * 128 a row, 1,290 and 3,790; argmax of i16, 64 a row, 1,600 and 3,620; logsumexp of bf16, 24 a row, 1,070 and 1,440,
+ * 32 a row 1,880 and 1,470, of i16, 32 a row, 110 and 580; var of f32, 4 a row, 4,330 and 3,970.) */
 static int vectors_pay(const struct problem *problem, int64_t row, enum dtype type)
 {
     enum { SHORT = LANES / 2 };
