@@ -1,6 +1,7 @@
 /* Solver "columns" of a GPU: neighbouring outputs by neighbouring threads (kernels/columns.cl). */
 #include <stdio.h>
 
+#include "columns_form.h"
 #include "emit_reducers.h"
 #include "form.h"
 #include "texts.h"
@@ -30,13 +31,6 @@ static int applicable(const struct mf_plan *plan)
            GPU_WARP * mf_emit_state_bytes(&plan->problem) <= SHARED_BYTES;
 }
 
-/* Threads of a block of columns: beside each other, for a column's lanes, columns and lanes of one (in_turn: one after
- * the other); how many of these lanes have elements; whether loads are kept together (as measured on an H200); blocks
- * that a multiprocessor is to have room for, or 0: a compiler that is told keeps a batch's loads together too. */
-struct columns_form {
-    int vector, held, lane_threads, column_threads, groups, batch, present, in_turn, together, room;
-};
-
 enum { MOST_THREADS = 512, LOADED_BYTES = 128, MOST_ACCUMULATORS = 32 };
 
 static int block_threads(const struct columns_form *form)
@@ -59,7 +53,7 @@ static int registers_of(const struct problem *problem, const struct columns_form
 }
 
 /* The block that a vector, lanes held by a thread, and threads beside each other give. */
-static struct columns_form make_form(const struct problem *problem, int vector, int held, int beside)
+struct columns_form mf_columns_form(const struct problem *problem, int vector, int held, int beside)
 {
     int64_t reduced = problem->reduced_total, state = mf_emit_state_bytes(problem);
     int lanes = (int)mf_power_above(reduced < LANES ? reduced : LANES), item = mf_gpu_widest_item(problem);
@@ -208,13 +202,13 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
 }
 
 /* What is best where there are columns enough: 128 bytes beside each other, four lanes a thread. */
-static struct columns_form usual_form(const struct problem *problem, int widest)
+struct columns_form mf_columns_usual_form(const struct problem *problem, int widest)
 {
     enum { HELD = 4 };
     int item = mf_gpu_widest_item(problem), vector = widest;
     while (vector > 1 && accumulators_of(problem, vector, HELD) > MOST_ACCUMULATORS)
         vector /= 2;
-    struct columns_form form = make_form(problem, vector, HELD, mf_clamp(128 / (vector * item), 1, 4 * GPU_WARP));
+    struct columns_form form = mf_columns_form(problem, vector, HELD, mf_clamp(128 / (vector * item), 1, 4 * GPU_WARP));
     form.batch = item < 4 ? 2 : 1;
     form.together = problem->memory.reduced == 1 && mf_emit_bytes_operand(problem) >= 0;
     if (item == 2 && vector == 8 && block_threads(&form) == 256 && mf_gpu_only_operand(problem) >= 0 &&
@@ -232,8 +226,8 @@ static struct columns_form small_form(const struct problem *problem, int widest,
     int narrow = problem->kept_total < 16 * 2 * (int64_t)limits->multiprocessors, beside = narrow ? 8 / vector : 8;
     while (vector > 1 && item >= 4 && 2 * (int64_t)vector > problem->kept_total)
         vector /= 2;
-    struct columns_form form = make_form(problem, vector, item == 4 && narrow && problem->kept_total >= 8 ? 2 : 1,
-                                         mf_clamp(mf_power_above(problem->kept_total) / vector, 1, beside));
+    struct columns_form form = mf_columns_form(problem, vector, item == 4 && narrow && problem->kept_total >= 8 ? 2 : 1,
+                                               mf_clamp(mf_power_above(problem->kept_total) / vector, 1, beside));
     int64_t steps = (problem->reduced_total < TILE ? problem->reduced_total : TILE) / LANES;
     int registers = vector * item > 4 ? vector * item : 4; /* bytes of those that one load takes */
     form.batch = item >= 4 ? 8 / form.held : mf_clamp(mf_power_below(steps), 1, LOADED_BYTES / (form.held * registers));
@@ -255,7 +249,7 @@ static struct columns_form pool_form(const struct problem *problem, int widest, 
     if (problem->reduced_total > MOST_ELEMENTS || vector == 1 ||
         problem->kept_total / vector < 2 * (int64_t)limits->multiprocessors * GPU_WARP)
         return none;
-    return make_form(problem, vector, lanes, GPU_WARP);
+    return mf_columns_form(problem, vector, lanes, GPU_WARP);
 }
 
 /* A column's tiles, as far as they stand for more columns: threads enough then read wide blocks. Not of states of
@@ -292,7 +286,7 @@ static struct columns_form together_form(const struct problem *problem, int64_t 
         2 * problem->kept_total * tiles_that_count(problem, tiles) <
             (int64_t)3 * limits->multiprocessors * beside * VECTOR)
         return form;
-    form = make_form(problem, VECTOR, many ? HELD / 2 : HELD, beside);
+    form = mf_columns_form(problem, VECTOR, many ? HELD / 2 : HELD, beside);
     form.batch = one ? 4 / item : many ? 2 : 1;
     form.together = many;
     return form;
@@ -306,11 +300,11 @@ static struct columns_form form_of_one(const struct problem *problem, int widest
     const int moments = mf_emit_has_kind(problem, RED_MOMENTS), words = mf_emit_lane_words(problem);
     struct columns_form form = {.vector = 0};
     if (one && item == 8 && widest == 2 && mf_emit_has_kind(problem, RED_ARG)) {
-        form = make_form(problem, 2, 4, 8);
+        form = mf_columns_form(problem, 2, 4, 8);
         form.batch = 1;
         form.room = 4;
     } else if (one && item == 2 && words == 2 && widest >= 4 && moments) {
-        form = make_form(problem, 4, 2, 16);
+        form = mf_columns_form(problem, 4, 2, 16);
         form.batch = 4;
     }
     return form;
@@ -323,7 +317,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     const int one = problem->program.reducer_count == 1;
     const struct columns_form none = {.vector = 0};
-    struct columns_form form = usual_form(problem, widest);
+    struct columns_form form = mf_columns_usual_form(problem, widest);
     int64_t columns = widest > 1 ? form.column_threads * (int64_t)form.vector : GPU_WARP;
     int many = 2 * problem->kept_total * tiles_that_count(problem, tiles) >= 3 * limits->multiprocessors * columns;
     const struct columns_form pool = pool_form(problem, widest, limits);
@@ -332,10 +326,13 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     if (problem->reduced_total <= LANES) /* a column a thread, or two */
         return problem->reduced_total > 16 && problem->reduced_total <= 64 && widest == 1 &&
                        words == (item > 4 ? 2 : 1) && problem->kept_total >= 256 * limits->multiprocessors
-                   ? make_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
+                   ? mf_columns_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
     if (mf_gpu_has_logsums(problem))
         return form_in_turn(problem, widest, limits);
+    const struct columns_form few = mf_columns_few_form(problem, tiles, widest, limits->multiprocessors, many);
+    if (few.vector)
+        return few;
     if (!many)
         return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
     if ((item > 4 || (words == 4 && one)) && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
@@ -353,7 +350,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
         return form_in_turn(problem, widest, limits);
     if (widest == 1) {
-        form = make_form(problem, 1, 8, GPU_WARP);
+        form = mf_columns_form(problem, 1, 8, GPU_WARP);
         form.batch = 1;
     }
     return accumulators_of(problem, form.vector, form.held) <= MOST_ACCUMULATORS ? form : none;
@@ -370,7 +367,7 @@ static struct columns_form columns_form(const struct problem *problem, int64_t t
     double best_worth = 0;
     if (best.vector)
         return best;
-    best = make_form(problem, 1, 1, 8);
+    best = mf_columns_form(problem, 1, 1, 8);
     for (int vector = widest; vector >= 1 && (vector == widest || vector * item >= 4); vector /= 2)
         for (int beside = 4 * GPU_WARP; beside >= 1; beside /= 2)
             for (int held = problem->reduced_total <= LANES ? 64 : 8; held >= 1; held /= 2) {
@@ -379,7 +376,7 @@ static struct columns_form columns_form(const struct problem *problem, int64_t t
                     continue;
                 if (bytes < 32 && beside * (int64_t)vector < problem->memory.size[last])
                     continue;
-                struct columns_form form = make_form(problem, vector, held, beside);
+                struct columns_form form = mf_columns_form(problem, vector, held, beside);
                 double worth = worth_of(problem, &form, tiles, limits);
                 if (worth > best_worth) {
                     best = form;

@@ -4,7 +4,7 @@
  * each has rows of its own.
  *
  * STEPS: elements of a lane, where a thread works on rows at once, or 0: one row a team, of any length. EXACT: a row has
- * as many elements as its lanes have in these steps; always where there are several.
+ * as many elements as its lanes have in these steps.
  *
  * (The predicated merge of "multi-reduction": many reductions over the same lanes take little longer than one.) */
 enum { GROUPS = WARP / WIDTH, WARP_ROWS = GROUPS * ROWS, LEFT = ROWS > WIDTH ? ROWS / WIDTH : 1, FETCHED = HELD / VECTOR };
@@ -20,6 +20,12 @@ static inline int row_lane(int t, int j)
  * the greatest is neither too low there nor too high. */
 enum { GRAY_ONES = 1, NOTABLE_ONES = 2 };
 
+/* Whether a lane has an element, or its vector elements, in step number k: all have but of the last. */
+static inline int step_has(const int k, int lane, int count)
+{
+    return EXACT || k < STEPS - 1 || k * LANES + lane < count;
+}
+
 /* The states of ROWS rows' lanes, sums in the unit 1. low: whether some elements may be too low for them. */
 static inline void lanes_of_step(shape_ptr S, struct raws r[ROWS][STEPS * FETCHED], struct place p[ROWS][STEPS * FETCHED],
                                  const int low, struct state s[ROWS][HELD])
@@ -34,12 +40,13 @@ static inline void lanes_of_step(shape_ptr S, struct raws r[ROWS][STEPS * FETCHE
             l.may_be_low = low;
             UNROLL
             for (int k = 0; k < STEPS; k++) {
-                const int f = k * FETCHED + j / VECTOR, present = PRESENCE(EXACT || e < count, inside(S, p[m][f]));
+                const int f = k * FETCHED + j / VECTOR;
+                const int present = PRESENCE(step_has(k, row_lane(t, j / VECTOR * VECTOR), count), inside(S, p[m][f]));
                 const struct element x = map_element(one_of_vector(r[m][f], j % VECTOR));
                 chain(S, &l, x, k, e, weights_of(k), present);
                 only_element(&l, x, present);
             }
-            s[m][j] = lane_state(S, l, e, EXACT ? STEPS : e < count);
+            s[m][j] = lane_state(S, l, e, EXACT ? STEPS : STEPS > 1 ? lane_count(count, e) : e < count);
         }
 }
 
@@ -57,9 +64,9 @@ static inline int short_lanes(EXCHANGE_TYPE exchange_, struct tensors T, shape_p
         const struct place start = kept_place(S, o);
         UNROLL
         for (int f = 0; f < STEPS * FETCHED; f++) {
-            const int e = f / FETCHED * LANES + row_lane(t, f % FETCHED * VECTOR);
+            const int lane = row_lane(t, f % FETCHED * VECTOR), k = f / FETCHED;
             r[m][f] = no_elements();
-            p[m][f] = element_place(S, start, EXACT || e < count ? e : count - VECTOR);
+            p[m][f] = element_place(S, start, step_has(k, lane, count) ? k * LANES + lane : count - VECTOR);
             if ((EXACT || count > 0) && inside(S, p[m][f]))
                 r[m][f] = fetch_vector(T, S, p[m][f], LOOPS - 1, vectors);
         }
@@ -71,7 +78,7 @@ static inline int short_lanes(EXCHANGE_TYPE exchange_, struct tensors T, shape_p
         struct lane l = empty_lane();
         UNROLL
         for (int f = 0; f < STEPS * FETCHED; f++)
-            add_vector(&l, r[m][f], EXACT, row_lane(t, f * VECTOR), count);
+            add_vector(&l, r[m][f], EXACT, f / FETCHED * LANES + row_lane(t, f % FETCHED * VECTOR), count);
         UNROLL
         for (int j = 0; j < HELD; j++)
             s[m][j] = j ? state_identity() : lane_state(S, l, 0, 1);
@@ -121,7 +128,7 @@ static inline void own_levels(struct state s[ROWS][HELD], int rows, int even)
                     s[m][j] = combine_these(s[m][j], s[m][j + reach], even);
 }
 
-#if STEPS == 1
+#if STEPS
 /* The trees of ROWS rows; which of them the thread has then. */
 static inline int row_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD], int even)
 {
@@ -152,6 +159,7 @@ static inline int row_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD],
     return mine;
 }
 
+#if STEPS == 1
 /* The same of sums without gray elements, unless some row's is not plain: -1. */
 static inline int plain_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD], int even)
 {
@@ -222,6 +230,7 @@ static inline void sure_rows(EXCHANGE_TYPE exchange_, struct tensors T, shape_pt
     }
 }
 #endif
+#endif
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
@@ -239,31 +248,24 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (lane == 0 && first < S->kept_total)
         finish_output(T, S, first, s[0][0], S->reduced_total);
 #else
-#if STEPS > 1
-    lanes_of_rows(exchange_, T, S, first, b.vectors != 0, s);
-    UNROLL
-    for (int m = 0; m < ROWS; m++) {
-        const int64_t o = first + m * GROUPS;
-        struct origins origins = no_origins();
-        const struct state all = team_tree(exchange_, s[m], !WINDOWS, &origins);
-        if (lane == 0 && o < S->kept_total)
-            finish_output(T, S, o, all, S->reduced_total);
-    }
-#else
     enum { EVEN = EXACT && !WINDOWS };
     const int found = lanes_of_rows(exchange_, T, S, first, b.vectors != 0, s);
+#if STEPS > 1
+    (void)found;
+    const int mine = row_trees(exchange_, s, EVEN);
+#else
     const int plain = !LOGSUMS || (!ANY_OF_WARP(found & GRAY_ONES) && ANY_OF_WARP(found & NOTABLE_ONES));
     const int mine = plain ? plain_trees(exchange_, s, EVEN) : near_trees(exchange_, s, EVEN);
     if (LOGSUMS && mine < 0) {
         sure_rows(exchange_, T, S, first);
         return;
     }
+#endif
     UNROLL
     for (int m = 0; m < LEFT; m++) {
         const int64_t o = first + (mine + m) * GROUPS;
         if (lane % (WIDTH * LEFT / ROWS > 0 ? WIDTH * LEFT / ROWS : 1) == 0 && o < S->kept_total)
             finish_output(T, S, o, s[m][0], S->reduced_total);
     }
-#endif
 #endif
 }
