@@ -22,7 +22,8 @@ static struct columns_form few_bytes(const struct problem *problem, int widest, 
 {
     const int sum = mf_emit_bytes_operand(problem) >= 0;
     if (many || 4 * wide < 3 * (int64_t)multiprocessors || widest < (sum ? 8 : 4) ||
-        problem->program.reducer_count > 2 || mf_emit_has_kind(problem, RED_MOMENTS))
+        problem->program.reducer_count > 2 || mf_emit_has_kind(problem, RED_MOMENTS) ||
+        mf_emit_has_kind(problem, RED_ARG))
         return none;
     return sum ? lanes_form(problem, 8, 4, 8, 2, 0)
                : lanes_form(problem, 4, 2, 16, mf_emit_lane_words(problem) > 1 ? 4 : 8, 0);
@@ -36,6 +37,8 @@ static struct columns_form few_halves(const struct problem *problem, int64_t nar
 {
     enum { LEAST = 48 /* blocks */, MOST_COLUMNS = 8192 };
     const int words = mf_emit_lane_words(problem), most = 4 * wide >= 3 * (int64_t)multiprocessors;
+    if (mf_emit_has_kind(problem, RED_ARG) && !mf_cls_is_float(problem->program.reducer[0].cls))
+        return none; /* registers would be spilled (sm_100) */
     if (words == 1 && !many && narrow >= LEAST)
         return wide > multiprocessors ? mf_columns_usual_form(problem, 8)
                                       : lanes_form(problem, 8, 2, most ? 8 : 4, 4, 0);

@@ -86,6 +86,10 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
         mf_emit_constant(node->cls, node->value, to);
         break;
     case OP_CONVERT:
+        if (mf_emit_is_truth(pool, node->arg[0])) { /* whatever the class: converting takes longer */
+            mf_text_add(to, "%c%d != 0", letter, node->arg[0]);
+            break;
+        }
         mf_text_add(to, "mf_convert_%s_%s(%c%d)", mf_class_name[pool->node[node->arg[0]].cls], cls, letter,
                     node->arg[0]);
         break;

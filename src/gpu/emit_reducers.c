@@ -42,13 +42,24 @@ const char *mf_emit_fold_function(enum fold fold)
     return names[fold];
 }
 
-/* Whether a lane of this reducer fits in an int: 32 sums of 16 bits, or no sum at all of 32. The element is then an
- * operand as it is. (64-bit integers take two registers and two or more instructions.) */
+/* Whether a node's value is 0 or 1: a bool's, of any class. */
+int mf_emit_is_truth(const struct pool *pool, int i)
+{
+    return pool->node[i].op == OP_CONVERT ? mf_emit_is_truth(pool, pool->node[i].arg[0])
+                                          : pool->node[i].dtype == DT_bool;
+}
+
+/* Whether a lane of this reducer fits in an int: 32 sums of 16 bits or of truths, or no sum at all of 32. The element is
+ * then an operand as it is. (64-bit integers take two registers and two or more instructions.) */
 int mf_emit_is_narrow(const struct problem *problem, int r)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
     const struct node *node = &problem->program.map.node[reducer->arg[0]];
-    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64 || node->op != OP_OPERAND || reducer->fold == FOLD_PROD)
+    if (reducer->kind != RED_FOLD || reducer->cls != CLS_I64 || reducer->fold == FOLD_PROD)
+        return 0;
+    if (mf_emit_is_truth(&problem->program.map, reducer->arg[0]))
+        return 1;
+    if (node->op != OP_OPERAND)
         return 0;
     enum dtype type = problem->in_type[node->index];
     if (type == DT_i32)
@@ -61,7 +72,7 @@ int mf_emit_bytes_operand(const struct problem *problem)
     const struct program *program = &problem->program;
     const struct reducer *reducer = &program->reducer[0];
     if (program->reducer_count != 1 || problem->memory.window_count || !mf_emit_is_narrow(problem, 0) ||
-        reducer->fold != FOLD_SUM)
+        reducer->fold != FOLD_SUM || program->map.node[reducer->arg[0]].op != OP_OPERAND)
         return -1;
     int operand = program->map.node[reducer->arg[0]].index;
     return problem->in_type[operand] == DT_i8 || problem->in_type[operand] == DT_u8 ? operand : -1;

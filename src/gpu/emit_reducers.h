@@ -12,7 +12,9 @@ int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind);
 int mf_emit_has_count(const struct problem *problem);
 /* Whether it is a user's reducer, given as text, that keeps its elements' order. */
 int mf_emit_keeps_order(const struct reducer *reducer);
-/* Whether a lane of this reducer is an int, and its element an operand as it is. */
+/* Whether a node's value is 0 or 1. */
+int mf_emit_is_truth(const struct pool *pool, int i);
+/* Whether a lane of this reducer is an int, and its element an operand as it is, or a truth. */
 int mf_emit_is_narrow(const struct problem *problem, int r);
 /* emit_pairs.c: the type of the 16-bit floats, as they are, whose greatest or least reducer r is, which is exact in
  * that type, or DT_COUNT; whether there is such a reducer. */
