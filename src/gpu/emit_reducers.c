@@ -49,8 +49,8 @@ int mf_emit_is_truth(const struct pool *pool, int i)
                                           : pool->node[i].dtype == DT_bool;
 }
 
-/* Whether a lane of this reducer fits in an int: 32 sums of 16 bits or of truths, or no sum at all of 32. The element is
- * then an operand as it is. (64-bit integers take two registers and two or more instructions.) */
+/* Whether a lane of this reducer fits in an int: 32 sums of 16 bits or of truths, or no sum at all of 32. The element
+ * is then an operand as it is. (64-bit integers take two registers and two or more instructions.) */
 int mf_emit_is_narrow(const struct problem *problem, int r)
 {
     const struct reducer *reducer = &problem->program.reducer[r];

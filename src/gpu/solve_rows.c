@@ -12,17 +12,20 @@ static int applicable(const struct mf_plan *plan)
 /* Rows of few steps are read several at once, as shorter ones are, so that a thread has as much in flight: how many, or
  * 1. Of 16 bits, whose rows are short, more, but no more than two of vectors of 8, and one of four steps and vectors
  * of 4. (Measured on an H200: sums of bf16, 640 a row, 3,540 GB/s by one row at once, 4,330 by two; 300 a row 2,440,
- * 2,660 and 3,050 by one, two and four; 500 a row 3,840, 3,620 and 3,460.) */
+ * 2,660 and 3,050 by one, two and four; 500 a row 3,840, 3,620 and 3,460. Of two operands, one of which all rows share:
+ * f32, 300 a row, 3,450 and 4,420 by one and two, bf16, 768 a row, 3,280 and 4,010.) */
 static int rows_of_steps(const struct problem *problem, int vector, int most, int inputs, int steps)
 {
-    enum { VECTORS = 8, MORE = 16, MANY_STEPS = 4 /* in flight of a thread */ };
-    const int part = problem->reduced_total % LANES != 0, two = mf_gpu_widest_item(problem) == 2;
+    enum { VECTORS = 8, MORE = 16, MANY_STEPS = 4, MOST_OF_SEVERAL = 6 /* operands */ };
+    const int part = problem->reduced_total % LANES != 0, item = mf_gpu_widest_item(problem), two = item == 2;
     int rows = mf_power_below(VECTORS / steps < 1 ? 1 : VECTORS / steps);
     if (two && vector == 8 && steps > MANY_STEPS && 2 * steps <= MORE)
         rows = 2;
     else if (two && part && vector == 4)
         rows = steps < MANY_STEPS ? mf_power_below(MORE / steps) : 1;
-    return inputs > 1 || mf_gpu_has_logsums(problem) ? 1 : rows < most ? rows : most;
+    if (inputs > 1 && (item < 4 ? vector < 8 || part || steps > MOST_OF_SEVERAL : item > 4))
+        rows = 1;
+    return mf_gpu_has_logsums(problem) ? 1 : rows < most ? rows : most;
 }
 
 /* Rows of many steps and a state of one number. Of 16 bits, and whole tiles of 8, a warp takes a row in vectors of 4,
