@@ -108,13 +108,13 @@ static struct columns_form few_of_several(const struct problem *problem, int ite
 struct columns_form mf_columns_few_form(const struct problem *problem, int64_t tiles, int widest, int multiprocessors,
                                         int many)
 {
-    enum { MOST_COLUMNS = 8192, NARROW = 32, WIDE = 64 };
+    enum { LEAST_COLUMNS = 128 /* of fewer nobody has measured */, MOST_COLUMNS = 8192, NARROW = 32, WIDE = 64 };
     const int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     const int64_t kept = problem->kept_total, narrow = (kept + NARROW - 1) / NARROW * tiles;
     const int64_t wide = (kept + WIDE - 1) / WIDE * tiles;
     const int one = problem->program.reducer_count == 1;
-    if (problem->memory.reduced > 1 || problem->memory.window_count || problem->reduced_total < 4 * LANES ||
-        mf_emit_has_kind(problem, RED_USER))
+    if (kept < LEAST_COLUMNS || problem->memory.reduced > 1 || problem->memory.window_count ||
+        problem->reduced_total < 4 * LANES || mf_emit_has_kind(problem, RED_USER))
         return none;
     if (mf_gpu_only_operand(problem) < 0)
         return narrow >= multiprocessors ? few_of_several(problem, item, widest, many) : none;
