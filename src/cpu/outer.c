@@ -118,8 +118,10 @@ static void plan_arguments(struct mf_plan *plan)
     }
     mf_block_plan(&data->block, &problem->program.map, data->root, data->root_count, problem->in_type);
     plan_rows(plan);
+    const int last = nest->kept + nest->reduced - 1;
     for (int i = 0; i < problem->input_count; i++) {
-        mf_walk_make(&data->block.walk[i], 1, &nest->size[nest->kept - 1], &nest->in[i][nest->kept - 1]);
+        const int64_t size[2] = {data->layout == STRIP_ROWS ? data->strip : 1, nest->size[nest->kept - 1]};
+        mf_walk_make(&data->block.walk[i], 2, size, (const int64_t[]){nest->in[i][last], nest->in[i][nest->kept - 1]});
         mf_walk_make(&data->row[i], nest->reduced, nest->size + nest->kept, nest->in[i] + nest->kept);
         plan_kept(nest, data->beside, nest->in[i], &data->kept[i]);
     }
@@ -198,8 +200,8 @@ static void plan_width(struct mf_plan *plan)
     if (data->strip > 1)
         most = data->beside > 1 ? data->columns : mf_outer_strip_elements(plan) / data->strip;
     const int64_t at_once = data->block.narrow ? TILE : BLOCK;
-    if (data->root_count && most > at_once)
-        most = at_once;
+    if (data->root_count && most > at_once / data->strip)
+        most = at_once / data->strip;
     if (data->runs && data->from[0] >= 0 && !stores_answers(plan) && most > RUNS_WIDTH)
         most = RUNS_WIDTH; /* the nearest cache has room for all that is between memory and memory */
     int64_t others = problem->kept_total / data->columns, share = data->columns * others / plan->threads;
@@ -234,7 +236,7 @@ static void plan_memory(struct mf_plan *plan)
     const size_t columns = (size_t)(data->width * data->strip + (data->runs ? LANES : 0));
     const int lanes = data->any_order ? 0 : levels_of(data->elements), tiles = levels_of(data->tiles);
     data->levels = 2 + (lanes > tiles ? lanes : tiles);
-    data->rows_bytes = round64((size_t)(data->width * data->row_size));
+    data->rows_bytes = round64((size_t)(data->width * data->strip * data->row_size));
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->width < BLOCK ? data->width : BLOCK);
     size_t buffers = 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
@@ -248,7 +250,7 @@ static void plan_memory(struct mf_plan *plan)
     const size_t terms = (columns + LSE_COLUMNS - 1) / LSE_COLUMNS * LSE_COLUMNS * 8;
     data->terms_bytes = data->terms ? ROWS_TOGETHER * terms : 0;
     data->worker_bytes = buffers + data->finish_bytes + data->terms_bytes +
-                         (data->root_count ? mf_block_memory(&data->block, data->width) : 0) +
+                         (data->root_count ? mf_block_memory(&data->block, data->width * data->strip) : 0) +
                          (size_t)data->root_count * MAX_CHAIN * data->rows_bytes;
     if (!data->split)
         data->worker_bytes += data->states_bytes;
@@ -283,23 +285,23 @@ static void plan_lanes(struct mf_plan *plan)
     struct outer_plan *data = plan->data;
     plan_together(plan);
     const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
-    int same = data->lane_count > 0;
-    data->pairs = data->strip == 1;
+    int same = data->lane_count > 0, folds = 1;
     data->any_order = mf_outer_in_any_order(&plan->problem);
     for (int q = 0; q < data->lane_count; q++) {
         const struct reducer *reducer = &reducers[data->lane[q]];
         same = same && reducer->kind != RED_LSE && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
                data->from[data->lane[q]] == data->from[data->lane[0]];
-        data->pairs = data->pairs && reducer->kind == RED_FOLD;
+        folds = folds && reducer->kind == RED_FOLD;
     }
+    data->pairs = folds && data->strip == 1;
     data->joins = !data->any_order && mf_outer_joins(plan);
     for (int q = 0; q < data->lane_count && data->joins; q++)
         data->terms |= reducers[data->lane[q]].kind == RED_LSE;
     data->gathers = same && data->lane_count > 1 && !data->any_order;
     data->fetches = mf_reads_memory(&plan->problem);
     data->evaluated = MAX_ROWS;
-    if (data->root_count && data->pairs && !data->gathers) {
-        const int64_t rows = NEAREST_BYTES / (data->width * data->row_size);
+    if (data->root_count && folds && !data->gathers) {
+        const int64_t rows = NEAREST_BYTES / (data->width * data->strip * data->row_size);
         data->evaluated = rows < LEAST_EVALUATED ? LEAST_EVALUATED : rows < MAX_CHAIN ? rows : MAX_CHAIN;
     }
 }
@@ -428,8 +430,8 @@ static void start_columns(struct worker *w, const struct job *job, int64_t block
     memory += data->terms_bytes;
     if (!data->root_count)
         return;
-    mf_block_start(&c->block, &data->block, c->kernels, memory, c->width);
-    memory += mf_block_memory(&data->block, data->width);
+    mf_block_start(&c->block, &data->block, c->kernels, memory, c->width * c->strip);
+    memory += mf_block_memory(&data->block, data->width * data->strip);
     for (int q = 0; q < data->root_count; q++, memory += MAX_CHAIN * data->rows_bytes)
         c->rows[data->root[q]] = memory;
 }

@@ -1,4 +1,5 @@
-/* Solver "outer", arguments that are not read straight from memory: evaluated row by row, into memory of a worker. */
+/* Solver "outer", arguments that are not read straight from memory: evaluated row by row, or strip by strip, into the
+ * memory of a worker. */
 #include "outer.h"
 
 /* Where the columns of element e are in operand i. */
@@ -17,7 +18,8 @@ static void fetch_row(const struct columns *c, int64_t e)
         if (!problem->map_uses[i] || c->outer->block.walk[i].stride[0] != 1)
             continue;
         const char *row = row_at(c, i, e);
-        for (int64_t b = 0; b < c->width * mf_dtypes[problem->in_type[i]].size; b += LINE)
+        const int64_t all = c->width * c->strip, size = c->outer->block.walk[i].size[0];
+        for (int64_t b = 0; b < (all < size ? all : size) * mf_dtypes[problem->in_type[i]].size; b += LINE)
             __builtin_prefetch((const void *)((uintptr_t)row + (uintptr_t)b), 0, 2);
     }
 }
@@ -27,6 +29,7 @@ void mf_outer_evaluate(struct columns *c, int64_t e, int64_t count, int64_t gap,
     enum { AHEAD = 4 };
     const struct problem *problem = &c->plan->problem;
     const struct outer_plan *outer = c->outer;
+    const int64_t width = c->width * c->strip;
     for (int64_t k = 0; k < count; k++) {
         const int64_t soon = k + AHEAD < count ? e + (k + AHEAD) * gap : then + (k + AHEAD - count) * gap;
         const char *base[MF_MAX_INPUTS];
@@ -37,13 +40,13 @@ void mf_outer_evaluate(struct columns *c, int64_t e, int64_t count, int64_t gap,
                 base[i] = row_at(c, i, e + k * gap);
         for (int q = 0; q < outer->root_count; q++)
             c->block.redirect[outer->root[q]] = c->rows[outer->root[q]] + (size_t)k * outer->rows_bytes;
-        mf_block_evaluate(&c->block, base, 0, c->width);
+        mf_block_evaluate(&c->block, base, 0, width);
         for (int q = 0; q < outer->root_count; q++) {
             int node = outer->root[q];
             if (c->block.reg[node] != c->block.redirect[node])
                 memcpy(c->block.redirect[node], c->block.reg[node],
-                       (size_t)c->width * (outer->row_size < 8 ? (size_t)outer->row_size
-                                                               : mf_cls_size(outer->block.pool->node[node].cls)));
+                       (size_t)width * (outer->row_size < 8 ? (size_t)outer->row_size
+                                                            : mf_cls_size(outer->block.pool->node[node].cls)));
         }
     }
 }

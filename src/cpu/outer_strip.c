@@ -122,6 +122,8 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
             here = reducer->kind == RED_FOLD && straight && size <= 2 && adds != is_float ? ONE_STREAM : STRIP_ELEMENTS;
         if (reducer->kind == RED_ARG)
             here = IN_REGISTERS;
+        if (!mf_outer_reads_memory(plan, reducer))
+            here = BLOCK; /* is evaluated at once */
         most = here < most ? here : most;
     }
     return most;
@@ -178,7 +180,7 @@ int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_pl
     int64_t item = 1, beside = 1;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const int input = mf_reducer_operand(problem, &problem->program.reducer[r]);
-        if (nest->in[input][loop] != elements)
+        if (!mf_outer_reads_memory(plan, &problem->program.reducer[r]) || nest->in[input][loop] != elements)
             return 1;
         item = mf_dtypes[problem->in_type[input]].size > item ? mf_dtypes[problem->in_type[input]].size : item;
     }
@@ -187,6 +189,26 @@ int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_pl
            outputs / (2 * beside) >= 4 * plan->threads)
         beside *= 2;
     return beside;
+}
+
+/* Whether it is folds of values that are computed, and of rows that touch: short rows are evaluated as strips, for each
+ * takes longer to begin with than to compute; but where outputs have few elements, blocks do. */
+static int may_evaluate_strips(const struct mf_plan *plan, int64_t columns)
+{
+    enum { FEW = 4096 };
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        if (reducer->kind != RED_FOLD)
+            return 0;
+        if (!mf_outer_reads_memory(plan, reducer))
+            continue;
+        const int64_t *stride = nest->in[mf_reducer_operand(problem, reducer)];
+        if (stride[nest->kept - 1] != 1 || stride[nest->kept + nest->reduced - 1] != columns)
+            return 0;
+    }
+    return columns >= MIN_WIDTH || problem->reduced_total * columns >= FEW;
 }
 
 /* Rows that are few and long: the kernels take eight of them together, and combine each element once. */
@@ -231,7 +253,7 @@ int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *i
         return 1;
     }
     if (columns < WIDTH_BYTES / 8 && !takes_rows_together(&plan->problem, columns) && !shares_columns(plan, columns) &&
-        all_have_strides(plan, 1, columns, 0))
+        (all_have_strides(plan, 1, columns, 0) || may_evaluate_strips(plan, columns)))
         *strip = strip_length(plan, run, columns, takes_ragged_strips(nest, run, columns));
     return *strip * columns >= MIN_WIDTH;
 }
