@@ -3,8 +3,8 @@
  *
  * Hypothesis: every operand inside the reducers steps through the last kept loop (the columns) with a small stride
  * or not at all; few columns (down to 1) are fine when consecutive rows, or runs of a power of two up to 128
- * elements, lie together (strips). Cost: every element once, read in pieces of a block's width; temporaries: one
- * block of states for each tile. */
+ * elements, lie together, or values are computed (strips). Cost: every element once, read in pieces of a block's
+ * width; temporaries: one block of states for each tile. */
 #include "narrow.h"
 #include "outer.h"
 

@@ -148,8 +148,8 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
     else if (bytes)
         form.batch = 16;
     if (item == 2 && several && problem->memory.reduced > 1 && !lanes && !shifted && vector >= 4) {
-        /* mean and var of 128 pictures of 256 channels, bf16: 56 by 56, 2,370 GB/s with batches of 4 and now 3,220;
-         * 14 by 14, 2,130 and 2,300 */
+        /* mean and var of 128 pictures of 256 channels, bf16: 56 by 56, 2,370 GB/s with batches of 4 and now 3,170;
+         * 14 by 14, 2,130 and 2,290 */
         form.batch = 8;
         form.room = vector >= 8 ? 0 : ROOM_FOR_FOUR;
     } else if (item == 2 && several && form.batch > 4)
