@@ -5,6 +5,7 @@
 #include "kernel_moments.h"
 #include "kernel_terms.h"
 #include "kernel_tables.h"
+#include "kernel_products.h"
 
 /* ---- the tests ---- */
 
@@ -282,30 +283,6 @@ static void test_state_rows(const char *isa, states_fn *kernel, struct type t, i
     }
 }
 
-/* Against the plain sum of squares that were computed first. */
-static void test_squares(const char *isa, rows_fn *kernel, struct type t)
-{
-    static union value squares[TILE];
-    const struct type out = {.cls = t.cls};
-    for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct rows r = random_rows(t, trial);
-        void *results = guard_last(out_pages, r.rows, cls_bytes[t.cls]);
-        kernel(results, r.x, r.rows, r.n, r.pitch);
-        int64_t row = 0, good = 1;
-        for (; good && row < r.rows; row += good) {
-            for (int64_t i = 0; i < r.n; i++) {
-                const union value v = loaded[row * r.pitch + i];
-                squares[i] =
-                    t.cls == CLS_F32 ? (union value){.f32 = v.f32 * v.f32} : (union value){.f64 = v.f64 * v.f64};
-            }
-            good = same(t.cls, load(out, results, row), fold_tile(FOLD_SUM, t.cls, squares, r.n), 0);
-        }
-        if (!CHECK_MSG(good, "%s squares %s: row %ld of %ld, n %ld, pitch %ld", isa, name_of(t), (long)row,
-                       (long)r.rows, (long)r.n, (long)r.pitch))
-            return;
-    }
-}
-
 /* Against the kernels that give its parts one by one. */
 static void test_summary(const char *isa, const struct kernels *k, struct type t)
 {
@@ -462,7 +439,9 @@ static void test_entries(const struct kernels *k, int full)
         const int is_byte = d == DT_i8 || d == DT_u8;
         expect_entry(k->name, "summary", 0, d, full && ((is_float && !is_f8) || is_byte), k->summary[d] != NULL);
         expect_entry(k->name, "summary_chain", 0, d, full && is_byte, k->summary_chain[d] != NULL);
-        expect_entry(k->name, "squares", 0, d, full && ((is_float && !is_f8) || is_byte), k->squares[d] != NULL);
+        expect_entry(k->name, "squares", 0, d, full && is_byte, k->squares[d] != NULL);
+        expect_entry(k->name, "products", 0, d, full && is_float && !is_f8,
+                     k->products[d].rows != NULL && k->products[d].chain != NULL);
         expect_entry(k->name, "byte_sums", 0, d, full && dtype_bytes[d] == 1 && is_short, k->byte_sums[d] != NULL);
         expect_entry(k->name, "moments_from", 0, d, full && is_float && is_short, k->moments_from[d] != NULL);
         expect_entry(k->name, "lse_from", 0, d, full && is_short && (is_float || is_byte), k->lse_from[d] != NULL);
@@ -544,6 +523,7 @@ static void test_isa(void (*fill)(struct kernels *), int full)
             }
     test_all_moments_joined(&k);
     test_all_terms(&k);
+    test_products(&k);
     for (int pair = 0; pair < PAIR_COUNT; pair++)
         for (int d = 0; d < DT_COUNT; d++)
             if (k.pair[pair][d] != NULL)
@@ -554,8 +534,6 @@ static void test_isa(void (*fill)(struct kernels *), int full)
             test_byte_sums(k.name, k.byte_sums[d], t);
         if (k.summary[d] != NULL && t.cls <= CLS_F64) /* bytes: test_bytes.c */
             test_summary(k.name, &k, t);
-        if (k.squares[d] != NULL && t.cls <= CLS_F64)
-            test_squares(k.name, k.squares[d], dtype_bytes[d] < cls_bytes[t.cls] ? t : (struct type){.cls = t.cls});
         if (k.moments_from[d] != NULL)
             test_state_rows(k.name, k.moments_from[d], t, 0);
         const struct type as_float = {t.cls <= CLS_F64 ? t.cls : CLS_F64, 1, t.dtype};

@@ -60,6 +60,20 @@ int mf_reducer_is_squares(const struct problem *problem, const struct reducer *r
            node->arg[0] == node->arg[1] && pool[node->arg[0]].op == OP_OPERAND;
 }
 
+int mf_reducer_is_product(const struct problem *problem, const struct reducer *reducer, int operand[2])
+{
+    const struct node *pool = problem->program.map.node, *node = &pool[reducer->arg[0]];
+    if (reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || node->op != OP_mul || !mf_cls_is_float(reducer->cls))
+        return 0;
+    for (int k = 0; k < 2; k++) {
+        if (pool[node->arg[k]].op != OP_OPERAND)
+            return 0;
+        operand[k] = pool[node->arg[k]].index;
+    }
+    const enum dtype type = problem->in_type[operand[0]];
+    return problem->in_type[operand[1]] == type && mf_dtypes[type].cls == reducer->cls;
+}
+
 void mf_summary_place(struct summary *out, const struct problem *problem, const struct reducer *reducer, void *first,
                       void *second)
 {

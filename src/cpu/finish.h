@@ -25,6 +25,8 @@ enum answers mf_finish_answers(const struct mf_plan *plan);
 int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer);
 /* Whether the reducer is the logsumexp of a byte operand. */
 int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reducer *reducer);
+/* Whether the reducer adds products of two operands of one type of floats, of its class; and which ones. */
+int mf_reducer_is_product(const struct problem *problem, const struct reducer *reducer, int operand[2]);
 /* Whether the reducer adds the squares of an operand. */
 int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer);
 /* Where a summary's kernel puts what a reducer wants. */

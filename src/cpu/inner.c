@@ -56,23 +56,38 @@ static int is_squares(const struct mf_plan *plan, const struct reducer *reducer)
            plan->device->kernels->squares[problem->in_type[mf_reducer_operand(problem, reducer)]];
 }
 
+/* Whether a reducer adds products of two operands, and a kernel does. */
+static int is_product(const struct mf_plan *plan, const struct reducer *reducer, int operand[2])
+{
+    return mf_reducer_is_product(&plan->problem, reducer, operand) &&
+           plan->device->kernels->products[plan->problem.in_type[operand[0]]].rows;
+}
+
+/* Whether rows of n elements of an operand, or their tiles, lie together in memory. */
+static int rows_lie_together(const struct walk *walk, int64_t n)
+{
+    const int64_t run = walk->size[walk->loops - 1];
+    return walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
+}
+
 /* Whether reducer r's kernels can read rows of n elements (or their tiles) of its argument from memory. */
 static int reads_memory(const struct mf_plan *plan, const struct pass *pass, const struct reducer *reducer, int64_t n)
 {
     const enum op op = plan->problem.program.map.node[reducer->arg[0]].op;
     const struct kernels *k = plan->device->kernels;
     const int squares = is_squares(plan, reducer), bytes = mf_reducer_is_lse_of_bytes(&plan->problem, reducer);
+    int factor[2];
+    if (!pass->nest->window_count && is_product(plan, reducer, factor))
+        return rows_lie_together(&pass->block.walk[factor[0]], n) && rows_lie_together(&pass->block.walk[factor[1]], n);
     if ((op != OP_OPERAND && !squares && !bytes) || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
     const int operand = mf_reducer_operand(&plan->problem, reducer);
     enum dtype type = plan->problem.in_type[operand];
-    const struct walk *walk = &pass->block.walk[operand];
     int is_class = squares || type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
     int known = is_class || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows);
     known |= reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type];
     known |= (reducer->kind == RED_MOMENTS && k->moments_from[type]) || (reducer->kind == RED_LSE && k->lse_from[type]);
-    int64_t run = walk->size[walk->loops - 1];
-    return known && walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
+    return known && rows_lie_together(&pass->block.walk[operand], n);
 }
 
 static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest *nest)
@@ -87,6 +102,8 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
         const struct reducer *reducer = &problem->program.reducer[r];
         data->straight[r] = reads_memory(plan, pass, reducer, data->elements);
         data->squares[r] = data->straight[r] && is_squares(plan, reducer);
+        int factor[2];
+        data->factor[r] = data->straight[r] && is_product(plan, reducer, factor) ? factor[1] : -1;
         for (int a = 0; a < reducer->arg_count && !data->straight[r]; a++) {
             int known = 0;
             for (int k = 0; k < pass->root_count; k++)
@@ -126,8 +143,8 @@ static int is_summary(const struct mf_plan *plan)
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         int is_moments = adds_squares ? data->squares[r] : reducer->kind == RED_MOMENTS;
-        int is_fold =
-            reducer->kind == RED_FOLD && !data->squares[r] && reducer->fold <= FOLD_MAX && reducer->fold != FOLD_PROD;
+        int is_fold = reducer->kind == RED_FOLD && !data->squares[r] && data->factor[r] < 0 &&
+                      reducer->fold <= FOLD_MAX && reducer->fold != FOLD_PROD;
         if (!data->straight[r] || (!is_fold && !is_moments) || mf_reducer_operand(problem, reducer) != operand ||
             seen[is_moments ? MOMENTS : reducer->fold]++)
             return 0;
@@ -141,8 +158,8 @@ static enum answers rows_are_answers(const struct mf_plan *plan)
 {
     const struct inner_plan *data = plan->data;
     const struct problem *problem = &plan->problem;
-    if (problem->program.reducer_count != 1 || !data->straight[0] || data->squares[0] || data->tiles > 1 ||
-        data->windows)
+    if (problem->program.reducer_count != 1 || !data->straight[0] || data->squares[0] || data->factor[0] >= 0 ||
+        data->tiles > 1 || data->windows)
         return NO_ANSWERS;
     const int operand = problem->program.map.node[problem->program.reducer[0].arg[0]].index;
     const struct walk *walk = &data->pass[0].block.walk[operand], *out = &data->finish.out.walk[0];
@@ -185,7 +202,8 @@ static void plan_beside(struct mf_plan *plan)
     const struct nest *nest = data->pass[0].nest;
     const int operand = mf_reducer_operand(&plan->problem, &problem->program.reducer[0]);
     if (!data->straight[0] || data->pass_count > 1 || (problem->program.reducer_count > 1 && !data->summary) ||
-        data->tiles == 1 || data->elements % TILE || !nest->kept)
+        data->tiles == 1 || data->elements % TILE || !nest->kept ||
+        (data->factor[0] >= 0 && data->factor[0] != operand))
         return;
     const struct walk *walk = &data->pass[0].block.walk[operand];
     const int64_t run = walk->size[walk->loops - 1], share = problem->kept_total / plan->threads;

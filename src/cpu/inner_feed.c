@@ -32,11 +32,13 @@ static void evaluate(struct worker *w, int p, int64_t f, int64_t n)
     }
 }
 
-/* Where rows lie: values of the class, or of memory's type when `from` is set. */
+/* Where rows lie: values of the class, or of memory's type when `from` is set; and a product's other factor's. */
 struct source {
     const char *x;
     int64_t pitch;
     int item;
+    const char *y;
+    int64_t y_pitch;
 };
 
 /* How many of `rows` rows of n elements from flat position f lie at one pitch in memory, and where. */
@@ -54,6 +56,23 @@ static int64_t straight_rows(const struct walk *walk, int item, const char *base
         source->pitch = walk->stride[last - 1];
     }
     return left < rows ? left : rows;
+}
+
+/* The same of the operand, or operands, that reducer r of pass p reads straight from memory. */
+static int64_t find_rows(const struct worker *w, int p, int r, int64_t f, int64_t rows, int64_t n,
+                         struct source *source)
+{
+    const struct problem *problem = &w->plan->problem;
+    const struct walk *walk = w->inner->pass[p].block.walk;
+    const int operand = mf_reducer_operand(problem, &problem->program.reducer[r]), factor = w->inner->factor[r];
+    const int item = mf_dtypes[problem->in_type[operand]].size;
+    struct source other;
+    if (factor >= 0) {
+        rows = straight_rows(&walk[factor], item, w->pointers->in[factor], f, rows, n, &other);
+        source->y = other.x;
+        source->y_pitch = other.pitch;
+    }
+    return straight_rows(&walk[operand], item, w->pointers->in[operand], f, rows, n, source);
 }
 
 /* Counts the positions that take part, for rows of n elements of outputs i ... */
@@ -105,6 +124,11 @@ static void fold_rows_to(void *first, void *second, const struct worker *w, int 
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     const struct kernels *k = w->kernels;
     enum cls cls = reducer->cls;
+    if (w->inner->factor[r] >= 0) {
+        const enum dtype type = w->plan->problem.in_type[w->inner->factor[r]];
+        k->products[type].rows(first, source->x, source->y, rows, n, source->pitch, source->y_pitch);
+        return;
+    }
     switch (keeps_value(w, reducer) ? RED_FOLD : reducer->kind) {
     case RED_FOLD:
         (w->inner->squares[r] ? k->squares[w->plan->problem.in_type[mf_reducer_operand(&w->plan->problem, reducer)]]
@@ -158,11 +182,10 @@ static void user_rows(struct worker *w, int r, int64_t rows, int64_t n)
 }
 
 /* The memory type that reducer r's kernels read themselves; -1: they read the class. */
-static int memory_type(const struct worker *w, int r, int *operand)
+static int memory_type(const struct worker *w, int r)
 {
     const struct problem *problem = &w->plan->problem;
-    *operand = mf_reducer_operand(&w->plan->problem, &problem->program.reducer[r]);
-    enum dtype type = problem->in_type[*operand];
+    const enum dtype type = problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])];
     return mf_dtypes[type].size == (int)mf_cls_size(mf_dtypes[type].cls) ? -1 : (int)type;
 }
 
@@ -225,15 +248,14 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
             continue;
         }
         if (!w->inner->straight[r]) {
-            struct source source = {evaluated(w, r, rows * n), n, 0};
+            struct source source = {evaluated(w, r, rows * n), n, 0, NULL, 0};
             fold_rows(w, r, &source, w->inner->row_type[r], rows, n, i);
             continue;
         }
-        int operand, from = memory_type(w, r, &operand);
+        const int from = memory_type(w, r);
         for (int64_t done = 0; done < rows;) {
             struct source source;
-            int64_t here = straight_rows(&pass->block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
-                                         w->pointers->in[operand], f + done * n, rows - done, n, &source);
+            const int64_t here = find_rows(w, p, r, f + done * n, rows - done, n, &source);
             fold_rows(w, r, &source, from, here, n, i + done);
             done += here;
         }
@@ -250,7 +272,7 @@ static void answers_by_piece(struct worker *w, char *to, const char *from, int64
     _Alignas(64) union value piece[PIECE];
     for (int64_t i = 0; i < n; i += PIECE, from += PIECE * row, to += PIECE * mf_dtypes[out].size) {
         const int64_t here = n - i < PIECE ? n - i : PIECE;
-        const struct source source = {from, data->elements, item};
+        const struct source source = {from, data->elements, item, NULL, 0};
         const int direct = mf_is_class_type(out) && !data->past_cache;
         fold_rows_to(direct ? (void *)to : piece, NULL, w, 0, &source, type, here, data->elements);
         if (!mf_is_class_type(out))
@@ -266,7 +288,7 @@ void mf_inner_answers(struct worker *w, int64_t o, int64_t n)
     const struct problem *problem = &w->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
     const enum dtype type = problem->out_type[0];
-    int operand, from = memory_type(w, 0, &operand);
+    const int from = memory_type(w, 0), operand = mf_reducer_operand(problem, reducer);
     const int item = mf_dtypes[problem->in_type[operand]].size;
     const struct walk *walk = &data->pass[0].block.walk[operand], *out = &data->finish.out.walk[0];
     const char *x = w->pointers->in[operand] + mf_walk_offset(walk, o * data->elements) * item;
@@ -325,15 +347,14 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
             memcpy(w->states.of[r] + (size_t)t * mf_inner_state_size(reducer), w->user, reducer->user->is.state_size);
             continue;
         }
-        struct source source = {NULL, n, 0};
-        int operand, from = -1;
+        struct source source = {NULL, n, 0, NULL, 0};
+        int from = -1;
         if (!w->inner->straight[r]) {
             source.x = evaluated(w, r, n);
             from = w->inner->row_type[r];
         } else {
-            from = memory_type(w, r, &operand);
-            straight_rows(&pass->block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
-                          w->pointers->in[operand], f, 1, n, &source);
+            from = memory_type(w, r);
+            find_rows(w, p, r, f, 1, n, &source);
         }
         union value first, second;
         fold_rows_to(&first, &second, w, r, &source, from, 1, n);
@@ -385,12 +406,13 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
 {
     enum { START_BYTES = 4096 }; /* of the next run, to which no prefetcher jumps; asked for a run earlier */
     const struct inner_plan *data = w->inner;
-    int operand, from = memory_type(w, 0, &operand);
+    const int from = memory_type(w, 0),
+              operand = mf_reducer_operand(&w->plan->problem, &w->plan->problem.program.reducer[0]);
     const struct walk *walk = &data->pass[0].block.walk[operand];
     const int item = mf_dtypes[w->plan->problem.in_type[operand]].size;
     uintptr_t next = (uintptr_t)w->pointers->in[operand] + (uintptr_t)(mf_walk_offset(walk, o * data->elements) * item);
     for (int64_t t = 0; t < data->tiles; t += data->run_tiles) {
-        const struct source source = {(const char *)next, TILE, item};
+        const struct source source = {(const char *)next, TILE, item, (const char *)next, TILE}; /* or its squares */
         if (t + data->run_tiles < data->tiles)
             next = (uintptr_t)w->pointers->in[operand] +
                    (uintptr_t)(mf_walk_offset(walk, o * data->elements + (t + data->run_tiles) * TILE) * item);
@@ -420,11 +442,8 @@ int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
     if ((program->reducer_count > 1 && !w->inner->summary) || !w->inner->straight[0] || most < 1)
         return 0;
     struct source source;
-    int operand, from = memory_type(w, 0, &operand);
-    int64_t tiles =
-        straight_rows(&w->inner->pass[0].block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
-                      w->pointers->in[operand], f, most, TILE, &source);
-    tiles = tiles < MOST_TILES ? tiles : MOST_TILES;
+    const int from = memory_type(w, 0);
+    const int64_t tiles = find_rows(w, 0, 0, f, most < MOST_TILES ? most : MOST_TILES, TILE, &source);
     fetch_states(w, t, tiles);
     if (program->reducer_count == 1 && keeps_value(w, reducer)) {
         fold_rows_to(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), NULL, w, 0, &source, from, tiles, TILE);
@@ -545,10 +564,9 @@ static struct state join_arg(struct worker *w, const struct reducer *reducer, co
         best = t ? mf_state_combine(reducer, best, of_tiles) : of_tiles;
     }
     struct source source;
-    int operand, from = memory_type(w, 0, &operand);
+    const int from = memory_type(w, 0);
     const int64_t e = best.n * TILE, n = data->elements - e < TILE ? data->elements - e : TILE;
-    straight_rows(&data->pass[0].block.walk[operand], mf_dtypes[w->plan->problem.in_type[operand]].size,
-                  w->pointers->in[operand], o * data->elements + e, 1, n, &source);
+    find_rows(w, 0, 0, o * data->elements + e, 1, n, &source);
     (from >= 0 ? w->kernels->arg_from[is_max][from] : rows)(&best.v[0], &best.n, source.x, 1, n, n);
     best.n += e;
     return best;

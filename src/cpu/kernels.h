@@ -109,6 +109,17 @@ typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, 
 typedef void summary_chain_fn(const struct summary *out, int append, const void *const *x, int64_t count, int64_t n,
                               const void *const *next);
 
+/* Sums of x * y: as rows_fn, and as chain_fn, where column i of y[k] is y[k][i], or with y_unit 0 always y[k][0]; next:
+ * of x. x and y may be the same. */
+typedef void product_rows_fn(void *out, const void *x, const void *y, int64_t rows, int64_t n, int64_t x_pitch,
+                             int64_t y_pitch);
+typedef void product_chain_fn(void *out, const void *acc, const void *const *x, const void *const *y, int y_unit,
+                              int64_t count, int64_t n, const void *const *next);
+struct product_kernels {
+    product_rows_fn *rows;
+    product_chain_fn *chain;
+};
+
 /* Log of a sum of exponentials (numerics.md: logsumexp). A state is (m, s) for log = logsum(m, s), s in units of the
  * power of two that is m's (exp_unit, exp_step: vocab/ops_float.inc).
  *   an element x: (x, exp_unit(x)); a lane's chain: its elements merged from left to right
@@ -196,8 +207,8 @@ enum {
 struct contraction_kernels;
 
 /* sse2 and scalar are sparse: a better set is nearly always there. They have no joined, runs, answers, summary,
- * squares, *_from, lse_terms, narrow, byte_sums, pair, stretch, weave, narrow_map, bits, sums and copies (all null);
- * callers then do the same in more steps. */
+ * squares, products, *_from, lse_terms, narrow, byte_sums, pair, stretch, weave, narrow_map, bits, sums and copies (all
+ * null); callers then do the same in more steps. */
 struct kernels {
     const char *name;                                       /* "scalar", "sse2", "avx2", "avx512", "neon" */
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
@@ -206,7 +217,8 @@ struct kernels {
     summary_chain_fn *summary_chain[DT_COUNT];              /* i8, u8 */
     struct lse_kernels lse[2];                              /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];                   /* [0] argmin, [1] argmax */
-    rows_fn *squares[DT_COUNT];                             /* sums of squares, of the same types */
+    rows_fn *squares[DT_COUNT];                             /* sums of squares, of i8 and u8 */
+    struct product_kernels products[DT_COUNT];              /* f16, bf16, f32, f64; x and y are of this type */
     states_fn *moments_from[DT_COUNT], *lse_from[DT_COUNT]; /* their rows straight from f16 and bf16; lse, to CLS_F64,
                                                              * from i8 and u8 too */
     moments_chain_fn *moments_chain_from[DT_COUNT];         /* chains straight from f16 and bf16 */

@@ -101,11 +101,13 @@ static void plan_arguments(struct mf_plan *plan)
     const struct nest *nest = nest_of(plan);
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        const int operand = mf_reducer_operand(problem, reducer);
+        const int operand = data->operand[r] = mf_outer_operand(plan, reducer);
+        int factor[2];
         data->straight[r] = mf_outer_reads_memory(plan, reducer) &&
                             (data->layout == STRIP_COLUMNS || nest->in[operand][nest->kept - 1] == 1);
         data->from[r] =
             data->straight[r] && !mf_is_class_type(problem->in_type[operand]) ? (int)problem->in_type[operand] : -1;
+        data->factor[r] = data->straight[r] && mf_outer_adds_products(plan, reducer, factor) ? factor[1] : -1;
         if (reducer->kind == RED_ARG)
             data->arg[data->arg_count++] = r;
         else
@@ -184,7 +186,7 @@ static void plan_width(struct mf_plan *plan)
         const struct reducer *reducer = &problem->program.reducer[r];
         int64_t state = (int64_t)state_size(reducer), size = (int64_t)mf_cls_size(reducer->cls);
         if (data->straight[r])
-            size = mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size;
+            size = mf_dtypes[problem->in_type[data->operand[r]]].size;
         else if (data->from[r] >= 0)
             size = data->row_size;
         if (data->from[r] >= 0 && !mf_cls_is_float(reducer->cls))
@@ -289,7 +291,8 @@ static void plan_lanes(struct mf_plan *plan)
     data->any_order = mf_outer_in_any_order(&plan->problem);
     for (int q = 0; q < data->lane_count; q++) {
         const struct reducer *reducer = &reducers[data->lane[q]];
-        same = same && reducer->kind != RED_LSE && reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
+        same = same && reducer->kind != RED_LSE && data->factor[data->lane[q]] < 0 &&
+               reducer->arg[0] == first->arg[0] && data->straight[data->lane[q]] &&
                data->from[data->lane[q]] == data->from[data->lane[0]];
         folds = folds && reducer->kind == RED_FOLD;
     }
@@ -323,7 +326,7 @@ static int shares_runs(const struct mf_plan *plan)
     for (int r = 0; r < plan->problem.program.reducer_count; r++) {
         const struct reducer *reducer = &plan->problem.program.reducer[r];
         int input = mf_reducer_operand(&plan->problem, reducer);
-        shares = shares && reducer->kind == RED_FOLD && data->straight[r] &&
+        shares = shares && reducer->kind == RED_FOLD && data->straight[r] && data->factor[r] < 0 &&
                  !mf_reducer_is_squares(&plan->problem, reducer) &&
                  (data->from[r] < 0 || mf_cls_is_float(reducer->cls) ||
                   plan->device->kernels->fold_from[reducer->fold][data->from[r]].runs) &&

@@ -25,6 +25,8 @@ struct outer_plan {
     int fetches;       /* what they are evaluated from is large */
     int64_t evaluated; /* so many rows of them fit the nearest cache, and folds go on from those before */
     int straight[MAX_REDUCERS];
+    int operand[MAX_REDUCERS];          /* whose rows they read then */
+    int factor[MAX_REDUCERS];           /* what those are multiplied with, and added; else -1 */
     int row_size;                       /* bytes of an element of the rows that are evaluated */
     int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
@@ -76,6 +78,11 @@ struct columns {
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
+/* Whether a reducer adds products of two operands, and a chain kernel does: operand[0] has neighbouring columns,
+ * operand[1] as well, or one element for all of them. */
+int mf_outer_adds_products(const struct mf_plan *plan, const struct reducer *reducer, int operand[2]);
+/* The operand whose rows a reducer's kernels read. */
+int mf_outer_operand(const struct mf_plan *plan, const struct reducer *reducer);
 /* Whether the order counts in which a reducer combines. */
 int mf_outer_is_ordered(const struct reducer *reducer);
 /* Whether a logsumexp of few rows is summed as terms (outer_joined.c). */

@@ -210,7 +210,7 @@ int mf_outer_joins(const struct mf_plan *plan)
         const int r = data->lane[q], from = data->from[r];
         const struct reducer *reducer = &plan->problem.program.reducer[r];
         ordered |= mf_outer_is_ordered(reducer);
-        known = data->straight[r];
+        known = data->straight[r] && data->factor[r] < 0;
         if (reducer->kind == RED_MOMENTS)
             known &= k->moments_lanes > 0;
         else if (reducer->kind == RED_LSE)

@@ -30,8 +30,7 @@ static void find_places(const struct walk *row, const char *base, int item, int6
 void mf_outer_find_rows(struct columns *c, int r, int64_t e, int64_t count, int64_t gap, const void **x)
 {
     const struct problem *problem = &c->plan->problem;
-    const struct reducer *reducer = &problem->program.reducer[r];
-    int node = reducer->arg[0], input = mf_reducer_operand(problem, reducer);
+    const int node = problem->program.reducer[r].arg[0], input = c->outer->operand[r];
     if (c->outer->straight[r])
         find_places(&c->outer->row[input], c->base[input], mf_dtypes[problem->in_type[input]].size, e, count, gap, x);
     else
@@ -45,7 +44,7 @@ static size_t row_item(const struct columns *c, int r)
     const struct problem *problem = &c->plan->problem;
     if (!c->outer->straight[r])
         return c->outer->from[r] >= 0 ? (size_t)c->outer->row_size : mf_outer_value_size(c, r);
-    return (size_t)mf_dtypes[problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])]].size;
+    return (size_t)mf_dtypes[problem->in_type[c->outer->operand[r]]].size;
 }
 
 /* How many of the rows that come next a chain of `count` rows is told. */
@@ -93,7 +92,7 @@ const void *const *mf_outer_rows_ahead(struct columns *c, int r, int64_t e, int6
                                        const void **rows)
 {
     const struct problem *problem = &c->plan->problem;
-    int input = mf_reducer_operand(problem, &problem->program.reducer[r]);
+    const int input = c->outer->operand[r];
     const char *base = c->base[input];
     if (!c->outer->straight[r])
         return NULL;
@@ -152,6 +151,37 @@ static void chain_together(struct columns *c, const void *const *x, int64_t coun
     c->kernels->summary_chain[c->outer->from[c->outer->lane[0]]](&out, append, x, count, width, next);
 }
 
+/* The chains of a product's rows x, of elements e, e+gap ... and columns of which each strip's rows have their own
+ * weight, or all are multiplied with their own. A few rows at a time, so that each is one stream. */
+static void chain_products(struct columns *c, int r, const void *const *x, int64_t e, int64_t count, int64_t gap,
+                           int level, int append, const void *const *next)
+{
+    const struct problem *problem = &c->plan->problem;
+    const struct nest *nest = &problem->memory;
+    const int factor = c->outer->factor[r], unit = nest->in[factor][nest->kept - 1] != 0;
+    const enum dtype type = problem->in_type[factor];
+    const int64_t item = mf_dtypes[type].size, weight = nest->in[factor][nest->kept + nest->reduced - 1];
+    const int64_t parts = unit ? 1 : c->strip, width = c->width * c->strip / parts;
+    const size_t value = mf_outer_value_size(c, r);
+    const void *y[MAX_ROWS];
+    find_places(&c->outer->row[factor], c->base[factor], (int)item, e, count, gap, y);
+    for (int64_t k = 0, rows; k < count; k += rows, append = 1) {
+        rows = count - k < FEW_ROWS ? count - k : FEW_ROWS;
+        const void *const *const then = k + rows == count ? next : k + rows + FEW_ROWS <= count ? x + k + rows : NULL;
+        for (int64_t p = 0; p < parts; p++) {
+            const void *a[FEW_ROWS], *b[FEW_ROWS], *soon[FEW_ROWS];
+            char *const out = c->buffer[r][level][0] + (size_t)(p * width) * value;
+            for (int64_t j = 0; j < rows; j++) {
+                a[j] = (const char *)x[k + j] + p * width * item;
+                b[j] = (const void *)((uintptr_t)y[k + j] + (uintptr_t)(p * weight * item));
+                soon[j] = p + 1 < parts ? (const char *)a[j] + width * item : then ? then[j] : NULL;
+            }
+            c->kernels->products[type].chain(out, append ? out : NULL, a, b, unit, rows, width,
+                                             p + 1 < parts || then ? soon : NULL);
+        }
+    }
+}
+
 /* The chains of elements e, e+gap ... into level `level`; those from `then` on, below end, are next. append: the states
  * are continued. */
 static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap, int level, int append, int64_t then,
@@ -177,6 +207,11 @@ static void chain_rows(struct columns *c, int64_t e, int64_t count, int64_t gap,
     for (int q = 0; q < outer->lane_count; q++) {
         int r = outer->lane[q];
         mf_outer_find_rows(c, r, e, count, gap, x);
+        if (outer->factor[r] >= 0) {
+            chain_products(c, r, x, e, count, gap, level, append,
+                           mf_outer_rows_ahead(c, r, then, end, gap, FEW_ROWS, ahead));
+            continue;
+        }
         const int64_t wanted = rows_wanted(&c->plan->problem.program.reducer[r], count);
         if (q == 0 && outer->together) {
             chain_together(c, x, count, width, level, append, mf_outer_rows_ahead(c, r, then, end, gap, wanted, ahead));

@@ -17,19 +17,44 @@ int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *redu
            plan->device->kernels->summary_chain[problem->in_type[mf_reducer_operand(problem, reducer)]];
 }
 
+int mf_outer_adds_products(const struct mf_plan *plan, const struct reducer *reducer, int operand[2])
+{
+    enum { FEWEST = 32 };
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = nest_of(plan);
+    const int column = nest->kept - 1;
+    if (!mf_reducer_is_product(problem, reducer, operand) || nest->size[column] < FEWEST ||
+        !plan->device->kernels->products[problem->in_type[operand[0]]].chain)
+        return 0;
+    if (nest->in[operand[0]][column] != 1) {
+        const int other = operand[0];
+        operand[0] = operand[1];
+        operand[1] = other;
+    }
+    const int64_t unit = nest->in[operand[1]][column];
+    return nest->in[operand[0]][column] == 1 && (unit == 0 || unit == 1);
+}
+
+int mf_outer_operand(const struct mf_plan *plan, const struct reducer *reducer)
+{
+    int operand[2];
+    return mf_outer_adds_products(plan, reducer, operand) ? operand[0] : mf_reducer_operand(&plan->problem, reducer);
+}
+
 /* Whether reducer r's kernels read its argument's rows from memory: an operand with neighbouring columns. */
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = nest_of(plan);
     const struct node *node = &problem->program.map.node[reducer->arg[0]];
+    int factor[2];
     if (nest->kept < 1)
         return 0;
     const struct kernels *k = plan->device->kernels;
     if (mf_reducer_is_lse_of_bytes(problem, reducer))
         return k->lse_chain_from[problem->in_type[mf_reducer_operand(problem, reducer)]] != NULL;
     if (node->op != OP_OPERAND)
-        return mf_outer_adds_squares(plan, reducer);
+        return mf_outer_adds_squares(plan, reducer) || mf_outer_adds_products(plan, reducer, factor);
     enum dtype type = problem->in_type[node->index];
     return mf_is_class_type(type) || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].chain) ||
            (reducer->kind == RED_MOMENTS && k->moments_chain_from[type]) ||
@@ -46,11 +71,14 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
     int last = nest->kept + nest->reduced - 1;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
-        int input = mf_reducer_operand(problem, reducer);
+        int factor[2], input = mf_outer_operand(plan, reducer);
         if (!mf_outer_reads_memory(plan, reducer) || (reducer->kind == RED_ARG && problem->program.reducer_count > 1) ||
             (only_folds && reducer->kind != RED_FOLD))
             return 0;
         if (nest->in[input][nest->kept - 1] != column || nest->in[input][last] != element)
+            return 0;
+        if (mf_outer_adds_products(plan, reducer, factor) && nest->in[factor[1]][nest->kept - 1] &&
+            nest->in[factor[1]][last] != element)
             return 0;
     }
     return 1;
@@ -114,7 +142,9 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         const int is_squares = mf_reducer_is_squares(problem, reducer), is_float = mf_cls_is_float(reducer->cls);
-        const int straight = problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || is_squares;
+        int factor[2];
+        const int straight = problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || is_squares ||
+                             mf_outer_adds_products(plan, reducer, factor);
         const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
         const int64_t size = straight ? mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size : 8;
         int64_t here = is_float && size <= 2 ? WIDTH_BYTES / size : STRIP_ELEMENTS;
@@ -179,8 +209,10 @@ int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_pl
         return 1;
     int64_t item = 1, beside = 1;
     for (int r = 0; r < problem->program.reducer_count; r++) {
+        int factor[2];
         const int input = mf_reducer_operand(problem, &problem->program.reducer[r]);
-        if (!mf_outer_reads_memory(plan, &problem->program.reducer[r]) || nest->in[input][loop] != elements)
+        if (!mf_outer_reads_memory(plan, &problem->program.reducer[r]) || nest->in[input][loop] != elements ||
+            mf_outer_adds_products(plan, &problem->program.reducer[r], factor))
             return 1;
         item = mf_dtypes[problem->in_type[input]].size > item ? mf_dtypes[problem->in_type[input]].size : item;
     }
@@ -204,7 +236,10 @@ static int may_evaluate_strips(const struct mf_plan *plan, int64_t columns)
             return 0;
         if (!mf_outer_reads_memory(plan, reducer))
             continue;
-        const int64_t *stride = nest->in[mf_reducer_operand(problem, reducer)];
+        const int64_t *stride = nest->in[mf_outer_operand(plan, reducer)];
+        int factor[2];
+        if (mf_outer_adds_products(plan, reducer, factor) && nest->in[factor[1]][nest->kept - 1])
+            return 0;
         if (stride[nest->kept - 1] != 1 || stride[nest->kept + nest->reduced - 1] != columns)
             return 0;
     }
