@@ -70,11 +70,19 @@ static int rows_lie_together(const struct walk *walk, int64_t n)
     return walk->stride[walk->loops - 1] == 1 && (run % n == 0 || (n > TILE && run % TILE == 0));
 }
 
+int mf_inner_kernels_read(const struct mf_plan *plan, const struct reducer *reducer, enum dtype type)
+{
+    const struct kernels *k = plan->device->kernels;
+    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64 ||
+           (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows) ||
+           (reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type]) ||
+           (reducer->kind == RED_MOMENTS && k->moments_from[type]) || (reducer->kind == RED_LSE && k->lse_from[type]);
+}
+
 /* Whether reducer r's kernels can read rows of n elements (or their tiles) of its argument from memory. */
 static int reads_memory(const struct mf_plan *plan, const struct pass *pass, const struct reducer *reducer, int64_t n)
 {
     const enum op op = plan->problem.program.map.node[reducer->arg[0]].op;
-    const struct kernels *k = plan->device->kernels;
     const int squares = is_squares(plan, reducer), bytes = mf_reducer_is_lse_of_bytes(&plan->problem, reducer);
     int factor[2];
     if (!pass->nest->window_count && is_product(plan, reducer, factor))
@@ -82,12 +90,8 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     if ((op != OP_OPERAND && !squares && !bytes) || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
     const int operand = mf_reducer_operand(&plan->problem, reducer);
-    enum dtype type = plan->problem.in_type[operand];
-    int is_class = squares || type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64;
-    int known = is_class || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows);
-    known |= reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type];
-    known |= (reducer->kind == RED_MOMENTS && k->moments_from[type]) || (reducer->kind == RED_LSE && k->lse_from[type]);
-    return known && rows_lie_together(&pass->block.walk[operand], n);
+    return (squares || mf_inner_kernels_read(plan, reducer, plan->problem.in_type[operand])) &&
+           rows_lie_together(&pass->block.walk[operand], n);
 }
 
 static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest *nest)
@@ -97,10 +101,12 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
     pass->nest = nest;
     for (int i = 0; i < problem->input_count; i++)
         mf_walk_make(&pass->block.walk[i], nest->kept + nest->reduced, nest->size, nest->in[i]);
+    data->beside = mf_inner_gathers(plan, pass);
+    data->gathers = data->beside > 0;
     for (int q = 0; q < pass->reducer_count; q++) {
         int r = pass->reducer[q];
         const struct reducer *reducer = &problem->program.reducer[r];
-        data->straight[r] = reads_memory(plan, pass, reducer, data->elements);
+        data->straight[r] = data->gathers || reads_memory(plan, pass, reducer, data->elements);
         data->squares[r] = data->straight[r] && is_squares(plan, reducer);
         int factor[2];
         data->factor[r] = data->straight[r] && is_product(plan, reducer, factor) ? factor[1] : -1;
@@ -183,7 +189,7 @@ static int wants_values(const struct mf_plan *plan)
     const struct inner_plan *data = plan->data;
     const struct program *program = &plan->problem.program;
     return program->reducer_count == 1 && program->reducer[0].kind == RED_ARG && data->straight[0] && data->tiles > 1 &&
-           plan->problem.in_type[mf_reducer_operand(&plan->problem, &program->reducer[0])] != DT_bf16;
+           !data->gathers && plan->problem.in_type[mf_reducer_operand(&plan->problem, &program->reducer[0])] != DT_bf16;
 }
 
 /* Positions that are evaluated at once. */
@@ -201,9 +207,9 @@ static void plan_beside(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct nest *nest = data->pass[0].nest;
     const int operand = mf_reducer_operand(&plan->problem, &problem->program.reducer[0]);
-    if (!data->straight[0] || data->pass_count > 1 || (problem->program.reducer_count > 1 && !data->summary) ||
-        data->tiles == 1 || data->elements % TILE || !nest->kept ||
-        (data->factor[0] >= 0 && data->factor[0] != operand))
+    if (!data->straight[0] || data->gathers || data->pass_count > 1 ||
+        (problem->program.reducer_count > 1 && !data->summary) || data->tiles == 1 || data->elements % TILE ||
+        !nest->kept || (data->factor[0] >= 0 && data->factor[0] != operand))
         return;
     const struct walk *walk = &data->pass[0].block.walk[operand];
     const int64_t run = walk->size[walk->loops - 1], share = problem->kept_total / plan->threads;
@@ -247,6 +253,8 @@ static void plan_sizes(struct mf_plan *plan)
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->split ? problem->kept_total : data->group);
     data->worker_bytes = data->finish_bytes + data->user_bytes + (data->windows ? 2 * data->row_bytes : 0) +
                          (data->split ? 0 : data->states_bytes);
+    if (data->gathers)
+        data->worker_bytes += mf_inner_gather_bytes(plan, data->beside);
     for (int p = 0; p < data->pass_count; p++)
         data->worker_bytes += mf_block_memory(&data->pass[p].block, block_limit(data, &data->pass[p])) +
                               (size_t)data->pass[p].root_count * data->row_bytes;
@@ -325,6 +333,10 @@ static void start_worker(struct worker *w, const struct job *job, int number, in
         w->valid = (uint8_t *)memory + data->row_bytes;
         memory += 2 * data->row_bytes;
     }
+    if (data->gathers) {
+        w->gathered = memory;
+        memory += mf_inner_gather_bytes(job->plan, data->beside);
+    }
     if (data->tiles > 1 && !data->split) {
         lay_out_states(job->plan, memory, data->beside ? data->beside : 1, &w->states);
         memory += data->states_bytes;
@@ -371,10 +383,13 @@ static void rows_beside(struct worker *w, int64_t first, int64_t n)
     for (int64_t i = 0; i < n;) {
         const int64_t left = nest->size[nest->kept - 1] - (first + i) % nest->size[nest->kept - 1];
         const int64_t here = n - i < left ? n - i : left;
-        mf_inner_beside(w, first + i, here, i);
+        if (data->gathers)
+            mf_inner_gathered(w, first + i, here, i);
+        else
+            mf_inner_beside(w, first + i, here, i);
         i += here;
     }
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = 0; i < n && data->tiles > 1; i++)
         mf_inner_join(w, &w->states, i * data->tiles, first + i, i);
 }
 
@@ -479,9 +494,10 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
     snprintf(text, size, "rows of %lld elements, %lld tile%s each; %d of %d reducers read memory themselves; %s",
              (long long)data->elements, (long long)data->tiles, data->tiles == 1 ? "" : "s", straight,
              plan->problem.program.reducer_count,
-             data->split    ? "tiles shared by all threads"
-             : data->beside ? "outputs read beside each other and shared by all threads"
-                            : "outputs shared by all threads");
+             data->split     ? "tiles shared by all threads"
+             : data->gathers ? "outputs' runs gathered to rows and shared by all threads"
+             : data->beside  ? "outputs read beside each other and shared by all threads"
+                             : "outputs shared by all threads");
 }
 
 const struct solver mf_solver_inner = {

@@ -32,15 +32,6 @@ static void evaluate(struct worker *w, int p, int64_t f, int64_t n)
     }
 }
 
-/* Where rows lie: values of the class, or of memory's type when `from` is set; and a product's other factor's. */
-struct source {
-    const char *x;
-    int64_t pitch;
-    int item;
-    const char *y;
-    int64_t y_pitch;
-};
-
 /* How many of `rows` rows of n elements from flat position f lie at one pitch in memory, and where. */
 static int64_t straight_rows(const struct walk *walk, int item, const char *base, int64_t f, int64_t rows, int64_t n,
                              struct source *source)
@@ -58,9 +49,8 @@ static int64_t straight_rows(const struct walk *walk, int item, const char *base
     return left < rows ? left : rows;
 }
 
-/* The same of the operand, or operands, that reducer r of pass p reads straight from memory. */
-static int64_t find_rows(const struct worker *w, int p, int r, int64_t f, int64_t rows, int64_t n,
-                         struct source *source)
+int64_t mf_inner_find_rows(const struct worker *w, int p, int r, int64_t f, int64_t rows, int64_t n,
+                           struct source *source)
 {
     const struct problem *problem = &w->plan->problem;
     const struct walk *walk = w->inner->pass[p].block.walk;
@@ -105,21 +95,19 @@ static const char *evaluated(struct worker *w, int r, int64_t n)
     return w->inner->windows ? mask(w, r, n) : w->rows[w->plan->problem.program.reducer[r].arg[0]];
 }
 
-static char *part(struct worker *w, int r, int p, int64_t i, size_t size)
+char *mf_inner_part(struct worker *w, int r, int p, int64_t i, size_t size)
 {
     char *array = w->finish.results.part[r][p];
     return array ? array + (size_t)i * size : NULL;
 }
 
-/* Whether reducer's state of a tile is one value. */
-static int keeps_value(const struct worker *w, const struct reducer *reducer)
+int mf_inner_keeps_value(const struct worker *w, const struct reducer *reducer)
 {
     return reducer->kind == RED_FOLD || w->inner->by_value;
 }
 
-/* Built-in reducer r over `rows` rows of n elements at a pitch, to the two arrays of its results. */
-static void fold_rows_to(void *first, void *second, const struct worker *w, int r, const struct source *source,
-                         int from, int64_t rows, int64_t n)
+void mf_inner_fold_rows(void *first, void *second, const struct worker *w, int r, const struct source *source, int from,
+                        int64_t rows, int64_t n)
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     const struct kernels *k = w->kernels;
@@ -129,7 +117,7 @@ static void fold_rows_to(void *first, void *second, const struct worker *w, int 
         k->products[type].rows(first, source->x, source->y, rows, n, source->pitch, source->y_pitch);
         return;
     }
-    switch (keeps_value(w, reducer) ? RED_FOLD : reducer->kind) {
+    switch (mf_inner_keeps_value(w, reducer) ? RED_FOLD : reducer->kind) {
     case RED_FOLD:
         (w->inner->squares[r] ? k->squares[w->plan->problem.in_type[mf_reducer_operand(&w->plan->problem, reducer)]]
          : from >= 0          ? k->fold_from[reducer->fold][from].rows
@@ -154,18 +142,17 @@ static void fold_rows(struct worker *w, int r, const struct source *source, int 
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     size_t size = mf_cls_size(reducer->cls);
-    void *second = reducer->kind == RED_FOLD ? NULL : part(w, r, 1, i, reducer->kind == RED_ARG ? 8 : size);
-    fold_rows_to(part(w, r, 0, i, size), second, w, r, source, from, rows, n);
+    void *second = reducer->kind == RED_FOLD ? NULL : mf_inner_part(w, r, 1, i, reducer->kind == RED_ARG ? 8 : size);
+    mf_inner_fold_rows(mf_inner_part(w, r, 0, i, size), second, w, r, source, from, rows, n);
 }
 
-/* The results of n states, to index i of the worker's results. */
-static void user_finish(struct worker *w, int r, const char *states, int64_t n, int64_t i)
+void mf_inner_user_finish(struct worker *w, int r, const char *states, int64_t n, int64_t i)
 {
     const mf_operation *op = &w->plan->problem.program.reducer[r].user->is;
     void *to[MAX_REDUCER_ARGS];
     size_t size = op->output_type == MF_F32 ? 4 : 8;
     for (int k = 0; k < op->output_count; k++)
-        to[k] = part(w, r, k, i, size);
+        to[k] = mf_inner_part(w, r, k, i, size);
     op->finish(op->context, n, states, to);
 }
 
@@ -181,8 +168,7 @@ static void user_rows(struct worker *w, int r, int64_t rows, int64_t n)
     mf_user_fold_rows(op, w->user, rows, n);
 }
 
-/* The memory type that reducer r's kernels read themselves; -1: they read the class. */
-static int memory_type(const struct worker *w, int r)
+int mf_inner_memory_type(const struct worker *w, int r)
 {
     const struct problem *problem = &w->plan->problem;
     const enum dtype type = problem->in_type[mf_reducer_operand(problem, &problem->program.reducer[r])];
@@ -218,8 +204,8 @@ static void summarize(struct worker *w, int64_t f, int64_t rows, int64_t n, int6
                                      w->pointers->in[operand], f + done * n, rows - done, n, &source);
         for (int r = 0; r < program->reducer_count; r++) {
             const struct reducer *reducer = &program->reducer[r];
-            void *second = reducer->kind == RED_MOMENTS ? part(w, r, 1, i + done, size) : NULL;
-            mf_summary_place(&out, &w->plan->problem, reducer, part(w, r, 0, i + done, size), second);
+            void *second = reducer->kind == RED_MOMENTS ? mf_inner_part(w, r, 1, i + done, size) : NULL;
+            mf_summary_place(&out, &w->plan->problem, reducer, mf_inner_part(w, r, 0, i + done, size), second);
         }
         w->kernels->summary[type](&out, source.x, here, n, source.pitch);
         done += here;
@@ -244,7 +230,7 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
             fetch_ahead(w, p, f + rows * n, rows * n, q);
         if (reducer->kind == RED_USER) {
             user_rows(w, r, rows, n);
-            user_finish(w, r, w->user, rows, i);
+            mf_inner_user_finish(w, r, w->user, rows, i);
             continue;
         }
         if (!w->inner->straight[r]) {
@@ -252,10 +238,10 @@ void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, 
             fold_rows(w, r, &source, w->inner->row_type[r], rows, n, i);
             continue;
         }
-        const int from = memory_type(w, r);
+        const int from = mf_inner_memory_type(w, r);
         for (int64_t done = 0; done < rows;) {
             struct source source;
-            const int64_t here = find_rows(w, p, r, f + done * n, rows - done, n, &source);
+            const int64_t here = mf_inner_find_rows(w, p, r, f + done * n, rows - done, n, &source);
             fold_rows(w, r, &source, from, here, n, i + done);
             done += here;
         }
@@ -274,7 +260,7 @@ static void answers_by_piece(struct worker *w, char *to, const char *from, int64
         const int64_t here = n - i < PIECE ? n - i : PIECE;
         const struct source source = {from, data->elements, item, NULL, 0};
         const int direct = mf_is_class_type(out) && !data->past_cache;
-        fold_rows_to(direct ? (void *)to : piece, NULL, w, 0, &source, type, here, data->elements);
+        mf_inner_fold_rows(direct ? (void *)to : piece, NULL, w, 0, &source, type, here, data->elements);
         if (!mf_is_class_type(out))
             w->kernels->sums[out](to, piece, here, data->past_cache);
         else if (!direct)
@@ -288,7 +274,7 @@ void mf_inner_answers(struct worker *w, int64_t o, int64_t n)
     const struct problem *problem = &w->plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
     const enum dtype type = problem->out_type[0];
-    const int from = memory_type(w, 0), operand = mf_reducer_operand(problem, reducer);
+    const int from = mf_inner_memory_type(w, 0), operand = mf_reducer_operand(problem, reducer);
     const int item = mf_dtypes[problem->in_type[operand]].size;
     const struct walk *walk = &data->pass[0].block.walk[operand], *out = &data->finish.out.walk[0];
     const char *x = w->pointers->in[operand] + mf_walk_offset(walk, o * data->elements) * item;
@@ -300,33 +286,24 @@ void mf_inner_answers(struct worker *w, int64_t o, int64_t n)
         answers_by_piece(w, to, x, n, from, item);
 }
 
-/* Of 4 or 8 bytes, without a call: a tile of bytes is read in the time of a few. */
-static void copy_value(void *to, const void *from, size_t size)
-{
-    if (size == 4)
-        memcpy(to, from, 4);
-    else
-        memcpy(to, from, 8);
-}
-
-/* Reducer r's results for the n elements from e on as tile t's state. */
-static void keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, const void *first, const void *second)
+void mf_inner_keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, const void *first,
+                         const void *second)
 {
     const struct reducer *reducer = &w->plan->problem.program.reducer[r];
     size_t size = mf_inner_state_size(reducer), value = mf_cls_size(reducer->cls);
-    if (keeps_value(w, reducer)) {
-        copy_value(w->states.of[r] + (size_t)t * value, first, value);
+    if (mf_inner_keeps_value(w, reducer)) {
+        mf_copy_value(w->states.of[r] + (size_t)t * value, first, value);
         return;
     }
     char *to = w->states.of[r] + (size_t)t * size;
     struct state state;
     memset(&state, 0, sizeof state);
-    copy_value(&state.v[0], first, value);
+    mf_copy_value(&state.v[0], first, value);
     state.n = n;
     if (reducer->kind == RED_ARG)
         state.n = *(const int64_t *)second + e;
     else
-        copy_value(&state.v[1], second, value);
+        mf_copy_value(&state.v[1], second, value);
     memcpy(to, &state, sizeof state);
 }
 
@@ -353,21 +330,19 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
             source.x = evaluated(w, r, n);
             from = w->inner->row_type[r];
         } else {
-            from = memory_type(w, r);
-            find_rows(w, p, r, f, 1, n, &source);
+            from = mf_inner_memory_type(w, r);
+            mf_inner_find_rows(w, p, r, f, 1, n, &source);
         }
         union value first, second;
-        fold_rows_to(&first, &second, w, r, &source, from, 1, n);
-        keep_state(w, r, n, e, t, &first, &second);
+        mf_inner_fold_rows(&first, &second, w, r, &source, from, 1, n);
+        mf_inner_keep_state(w, r, n, e, t, &first, &second);
     }
 }
 
 enum { SUMMARY_REDUCERS = 4 }; /* at most: sum, min, max, moments */
 
-/* Whole tiles, MOST_TILES at most, of all reducers of a summary or of the only one. Tile k is tile t + k % run of
- * the output `first` + k / run in the group. */
-static void fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t t, int64_t run,
-                       int64_t first)
+void mf_inner_fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t t, int64_t run,
+                         int64_t first)
 {
     const struct program *program = &w->plan->problem.program;
     union value results[SUMMARY_REDUCERS][2][MOST_TILES];
@@ -375,7 +350,7 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         const size_t at = (size_t)(first * w->inner->tiles + t) * mf_cls_size(reducer->cls);
-        to[r] = run == tiles && keeps_value(w, reducer) ? (void *)(w->states.of[r] + at) : (void *)&results[r];
+        to[r] = run == tiles && mf_inner_keeps_value(w, reducer) ? (void *)(w->states.of[r] + at) : (void *)&results[r];
     }
     if (w->inner->summary) {
         struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
@@ -384,7 +359,7 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
         const int operand = mf_reducer_operand(&w->plan->problem, &program->reducer[0]);
         w->kernels->summary[w->plan->problem.in_type[operand]](&out, source->x, tiles, TILE, source->pitch);
     } else {
-        fold_rows_to(to[0], results[0][1], w, 0, source, from, tiles, TILE);
+        mf_inner_fold_rows(to[0], results[0][1], w, 0, source, from, tiles, TILE);
     }
     for (int r = 0; r < program->reducer_count; r++) {
         if (to[r] != (void *)&results[r])
@@ -392,8 +367,8 @@ static void fold_tiles(struct worker *w, const struct source *source, int from, 
         const size_t size = mf_cls_size(program->reducer[r].cls);
         const size_t second = program->reducer[r].kind == RED_ARG ? 8 : size;
         for (int64_t k = 0, tile = t, output = first; k < tiles; k++) {
-            keep_state(w, r, TILE, tile * TILE, output * w->inner->tiles + tile,
-                       (char *)results[r][0] + (size_t)k * size, (char *)results[r][1] + (size_t)k * second);
+            mf_inner_keep_state(w, r, TILE, tile * TILE, output * w->inner->tiles + tile,
+                                (char *)results[r][0] + (size_t)k * size, (char *)results[r][1] + (size_t)k * second);
             if (++tile == t + run) {
                 tile = t;
                 output++;
@@ -406,7 +381,7 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
 {
     enum { START_BYTES = 4096 }; /* of the next run, to which no prefetcher jumps; asked for a run earlier */
     const struct inner_plan *data = w->inner;
-    const int from = memory_type(w, 0),
+    const int from = mf_inner_memory_type(w, 0),
               operand = mf_reducer_operand(&w->plan->problem, &w->plan->problem.program.reducer[0]);
     const struct walk *walk = &data->pass[0].block.walk[operand];
     const int item = mf_dtypes[w->plan->problem.in_type[operand]].size;
@@ -418,7 +393,7 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
                    (uintptr_t)(mf_walk_offset(walk, o * data->elements + (t + data->run_tiles) * TILE) * item);
         for (uintptr_t j = 0; j < START_BYTES; j += 64)
             __builtin_prefetch((const void *)(next + j), 0, 2);
-        fold_tiles(w, &source, from, outputs * data->run_tiles, t, data->run_tiles, i);
+        mf_inner_fold_tiles(w, &source, from, outputs * data->run_tiles, t, data->run_tiles, i);
     }
 }
 
@@ -429,7 +404,7 @@ static void fetch_states(const struct worker *w, int64_t t, int64_t n)
     const struct program *program = &w->plan->problem.program;
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
-        const size_t size = keeps_value(w, reducer) ? mf_cls_size(reducer->cls) : mf_inner_state_size(reducer);
+        const size_t size = mf_inner_keeps_value(w, reducer) ? mf_cls_size(reducer->cls) : mf_inner_state_size(reducer);
         for (size_t i = 0; i < (size_t)n * size; i += 64)
             __builtin_prefetch(w->states.of[r] + (size_t)t * size + i, 1);
     }
@@ -442,159 +417,15 @@ int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
     if ((program->reducer_count > 1 && !w->inner->summary) || !w->inner->straight[0] || most < 1)
         return 0;
     struct source source;
-    const int from = memory_type(w, 0);
-    const int64_t tiles = find_rows(w, 0, 0, f, most < MOST_TILES ? most : MOST_TILES, TILE, &source);
+    const int from = mf_inner_memory_type(w, 0);
+    const int64_t tiles = mf_inner_find_rows(w, 0, 0, f, most < MOST_TILES ? most : MOST_TILES, TILE, &source);
     fetch_states(w, t, tiles);
-    if (program->reducer_count == 1 && keeps_value(w, reducer)) {
-        fold_rows_to(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), NULL, w, 0, &source, from, tiles, TILE);
+    if (program->reducer_count == 1 && mf_inner_keeps_value(w, reducer)) {
+        mf_inner_fold_rows(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), NULL, w, 0, &source, from, tiles,
+                           TILE);
         return tiles;
     }
     const int64_t tile = f % w->inner->elements / TILE;
-    fold_tiles(w, &source, from, tiles, tile, tiles, (t - tile) / w->inner->tiles);
+    mf_inner_fold_tiles(w, &source, from, tiles, tile, tiles, (t - tile) / w->inner->tiles);
     return tiles;
-}
-
-/* Tiles of tiles with the row kernel, in place. */
-static void join_values(struct worker *w, const struct reducer *reducer, char *values, int64_t n)
-{
-    size_t size = mf_cls_size(reducer->cls);
-    while (n > 1) {
-        int64_t tiles = (n + TILE - 1) / TILE;
-        for (int64_t t = 0; t < tiles; t++) {
-            char value[8];
-            int64_t here = n - t * TILE < TILE ? n - t * TILE : TILE;
-            w->kernels->fold[reducer->fold][reducer->cls].rows(value, values + (size_t)(t * TILE) * size, 1, here,
-                                                               here);
-            memcpy(values + (size_t)t * size, value, size);
-        }
-        n = tiles;
-    }
-}
-
-/* Lanes of moments: mean, m2 and count of each. */
-struct moments_lanes {
-    char mean[LANES * 8], m2[LANES * 8];
-    int64_t n[LANES];
-};
-
-/* Lanes 0 ... of a with those of b from `first` on, lanes of them, whose neighbours' counts mostly agree. */
-static void merge_lanes(const struct kernels *k, enum cls cls, struct moments_lanes *a, const struct moments_lanes *b,
-                        int64_t first, int64_t lanes)
-{
-    const size_t size = mf_cls_size(cls);
-    for (int64_t l = 0, run; l < lanes; l += run) {
-        const int64_t na = a->n[l], nb = b->n[first + l];
-        for (run = 0; l + run < lanes && a->n[l + run] == na && b->n[first + l + run] == nb; run++)
-            ;
-        k->moments[cls].merge(a->mean + (size_t)l * size, a->m2 + (size_t)l * size, na,
-                              b->mean + (size_t)(first + l) * size, b->m2 + (size_t)(first + l) * size, nb, run);
-        for (int64_t i = l; i < l + run; i++)
-            a->n[i] = na + nb;
-    }
-}
-
-/* n states as lanes. */
-static void take_lanes(struct moments_lanes *to, const struct state *states, int64_t n, size_t size)
-{
-    for (int64_t l = 0; l < n; l++) {
-        copy_value(to->mean + (size_t)l * size, &states[l].v[0], size);
-        copy_value(to->m2 + (size_t)l * size, &states[l].v[1], size);
-        to->n[l] = states[l].n;
-    }
-}
-
-/* n tiles' moments, at most TILE, in the contract's order: mf_state_fold_tile, with all lanes at once. */
-static struct state fold_moments(const struct kernels *k, enum cls cls, const struct state *states, int64_t n)
-{
-    const size_t size = mf_cls_size(cls);
-    const int64_t lanes = n < LANES ? n : LANES;
-    struct moments_lanes lane, next;
-    struct state all = states[0];
-    take_lanes(&lane, states, lanes, size);
-    for (int64_t e = LANES; e < n; e += LANES) {
-        const int64_t here = n - e < LANES ? n - e : LANES;
-        take_lanes(&next, states + e, here, size);
-        merge_lanes(k, cls, &lane, &next, 0, here);
-    }
-    for (int64_t half = LANES / 2; half; half /= 2)
-        if (half < lanes)
-            merge_lanes(k, cls, &lane, &lane, half, lanes - half < half ? lanes - half : half);
-    copy_value(&all.v[0], lane.mean, size);
-    copy_value(&all.v[1], lane.m2, size);
-    all.n = lane.n[0];
-    return all;
-}
-
-/* Tiles of tiles, in place. */
-static struct state join_moments(const struct kernels *k, enum cls cls, struct state *states, int64_t n)
-{
-    while (n > 1) {
-        const int64_t tiles = (n + TILE - 1) / TILE;
-        for (int64_t t = 0; t < tiles; t++)
-            states[t] = fold_moments(k, cls, states + t * TILE, n - t * TILE < TILE ? n - t * TILE : TILE);
-        n = tiles;
-    }
-    return states[0];
-}
-
-/* A user's states lie padded to 16 bytes; the fold wants them close together. */
-static void join_user(struct worker *w, int r, char *states, int64_t n, int64_t i)
-{
-    const mf_operation *op = &w->plan->problem.program.reducer[r].user->is;
-    size_t padded = mf_inner_state_size(&w->plan->problem.program.reducer[r]);
-    if (padded != op->state_size)
-        for (int64_t t = 1; t < n; t++)
-            memmove(states + (size_t)t * op->state_size, states + (size_t)t * padded, op->state_size);
-    mf_user_fold(op, states, n);
-    user_finish(w, r, states, 1, i);
-}
-
-/* The first tile of output o that has the best of the tiles' values, and where it is there. */
-static struct state join_arg(struct worker *w, const struct reducer *reducer, const char *values, int64_t o)
-{
-    const struct inner_plan *data = w->inner;
-    const int is_max = reducer->fold == FOLD_MAX;
-    arg_rows_fn *rows = w->kernels->arg[is_max][reducer->cls].rows;
-    struct state best = mf_state_identity(reducer);
-    for (int64_t t = 0; t < data->tiles; t += TILE) {
-        struct state of_tiles = best;
-        const int64_t n = data->tiles - t < TILE ? data->tiles - t : TILE;
-        rows(&of_tiles.v[0], &of_tiles.n, values + (size_t)t * mf_cls_size(reducer->cls), 1, n, n);
-        of_tiles.n += t;
-        best = t ? mf_state_combine(reducer, best, of_tiles) : of_tiles;
-    }
-    struct source source;
-    const int from = memory_type(w, 0);
-    const int64_t e = best.n * TILE, n = data->elements - e < TILE ? data->elements - e : TILE;
-    find_rows(w, 0, 0, o * data->elements + e, 1, n, &source);
-    (from >= 0 ? w->kernels->arg_from[is_max][from] : rows)(&best.v[0], &best.n, source.x, 1, n, n);
-    best.n += e;
-    return best;
-}
-
-void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t o, int64_t i)
-{
-    const struct program *program = &w->plan->problem.program;
-    int64_t tiles = w->inner->tiles;
-    for (int r = 0; r < program->reducer_count; r++) {
-        const struct reducer *reducer = &program->reducer[r];
-        size_t value = mf_cls_size(reducer->cls);
-        char *of = states->of[r] + (size_t)first * (keeps_value(w, reducer) ? value : mf_inner_state_size(reducer));
-        if (reducer->kind == RED_USER) {
-            join_user(w, r, of, tiles, i);
-        } else if (reducer->kind == RED_FOLD) {
-            join_values(w, reducer, of, tiles);
-            memcpy(part(w, r, 0, i, value), of, value);
-        } else {
-            struct state *const x = (struct state *)(void *)of;
-            const struct state state = w->inner->by_value             ? join_arg(w, reducer, of, o)
-                                       : reducer->kind == RED_MOMENTS ? join_moments(w->kernels, reducer->cls, x, tiles)
-                                                                      : mf_state_fold(reducer, x, tiles);
-            memcpy(part(w, r, 0, i, value), &state.v[0], value);
-            if (reducer->kind == RED_ARG)
-                memcpy(part(w, r, 1, i, 8), &state.n, 8);
-            else
-                memcpy(part(w, r, 1, i, value), &state.v[1], value);
-        }
-    }
 }

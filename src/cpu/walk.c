@@ -141,6 +141,37 @@ void mf_copy_run(void *to, const void *from, int64_t bytes, int64_t ahead)
     memcpy((char *)to + b, (const char *)from + b, (size_t)(bytes - b));
 }
 
+/* rows runs of `bytes` bytes, CHUNK to twice as many, apart bytes from each other in memory: two copies of a constant
+ * size each. */
+#define SHORT_RUNS(CHUNK)                                                                                  \
+    static void short_runs_##CHUNK(char *to, const char *from, int64_t rows, int64_t apart, int64_t bytes) \
+    {                                                                                                      \
+        for (int64_t r = 0; r < rows; r++, to += bytes) {                                                  \
+            const char *const run = (const char *)((uintptr_t)from + (uintptr_t)(r * apart));              \
+            memcpy(to, run, CHUNK);                                                                        \
+            memcpy(to + bytes - CHUNK, run + bytes - CHUNK, CHUNK);                                        \
+        }                                                                                                  \
+    }
+SHORT_RUNS(4)
+SHORT_RUNS(8)
+SHORT_RUNS(16)
+SHORT_RUNS(32)
+SHORT_RUNS(64)
+#undef SHORT_RUNS
+
+/* Returns 0, and does nothing, where they are too short or too long for that. */
+static int copy_short_runs(void *to, const void *from, int64_t rows, int64_t apart, int64_t bytes)
+{
+    if (bytes < 4 || bytes > 128)
+        return 0;
+    (bytes <= 8    ? short_runs_4
+     : bytes <= 16 ? short_runs_8
+     : bytes <= 32 ? short_runs_16
+     : bytes <= 64 ? short_runs_32
+                   : short_runs_64)(to, from, rows, apart, bytes);
+    return 1;
+}
+
 #define T uint8_t
 #define BITS 8
 #include "walk_copy.inc"
