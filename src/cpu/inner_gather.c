@@ -4,8 +4,8 @@
  * page of its own. Cost: each element once from memory, a store and a load in the cache. */
 #include "inner.h"
 
-/* FEWEST: outputs that are worth it. Bytes of runs that are; longer ones are evaluated as fast, sooner where nothing
- * widens, and where there is one reducer; and NEAR_BYTES the nearer caches have. */
+/* FEWEST: outputs that are worth it. LONG_RUN: bytes of a run, from which on evaluated blocks are as fast; where elements
+ * widen, LONG_WIDENED, and for several reducers always gathered. NEAR_BYTES: what the nearer caches have. */
 enum { FEWEST = 4, LINE = 64, LONG_RUN = 512, LONG_WIDENED = 4096, NEAR_BYTES = 1 << 20 };
 /* Of all rows; what is between them, so that they do not share a cache's sets. */
 enum { ROWS_BYTES = 256 << 10, TOGETHER_BYTES = 8 << 10, APART_BYTES = 3 * LINE };
@@ -43,7 +43,7 @@ int64_t mf_inner_gathers(const struct mf_plan *plan, const struct pass *pass)
         return 0;
     const int item = mf_dtypes[problem->in_type[operand]].size;
     const int widens = !mf_is_class_type(problem->in_type[operand]), several = problem->program.reducer_count > 1;
-    const int64_t longest = !widens && !several ? LONG_RUN : widens && several ? INT64_MAX : LONG_WIDENED;
+    const int64_t longest = !widens ? LONG_RUN : several ? INT64_MAX : LONG_WIDENED;
     const double all = (double)problem->kept_total * (double)data->elements * item;
     if (all < NEAR_BYTES || run * item < LINE || run * item >= longest)
         return 0;
