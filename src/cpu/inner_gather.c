@@ -4,8 +4,8 @@
  * page of its own. Cost: each element once from memory, a store and a load in the cache. */
 #include "inner.h"
 
-/* FEWEST: outputs that are worth it. LONG_RUN: bytes of a run, from which on evaluated blocks are as fast; where elements
- * widen, LONG_WIDENED, and for several reducers always gathered. NEAR_BYTES: what the nearer caches have. */
+/* FEWEST: outputs that are worth it. LONG_RUN: bytes of a run, from which on evaluated blocks are as fast; where
+ * elements widen, LONG_WIDENED, and for several reducers always gathered. NEAR_BYTES: what the nearer caches have. */
 enum { FEWEST = 4, LINE = 64, LONG_RUN = 512, LONG_WIDENED = 4096, NEAR_BYTES = 1 << 20 };
 /* Of all rows; what is between them, so that they do not share a cache's sets. */
 enum { ROWS_BYTES = 256 << 10, TOGETHER_BYTES = 8 << 10, APART_BYTES = 3 * LINE };
