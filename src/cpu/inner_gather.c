@@ -102,7 +102,7 @@ static void fold(struct worker *w, int64_t t, int64_t n, int64_t outputs, int64_
     const int from = mf_inner_memory_type(w, 0);
     const int item = mf_dtypes[w->plan->problem.in_type[mf_reducer_operand(&w->plan->problem, program->reducer)]].size;
     const struct source source = {w->gathered, row_pitch(data, item) / item, item, w->gathered, 0};
-    if (data->summary && n == TILE) {
+    if (data->summary && n == TILE && data->tiles > 1) {
         mf_inner_fold_tiles(w, &source, from, outputs, t, 1, i);
         return;
     }
