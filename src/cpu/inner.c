@@ -73,8 +73,7 @@ static int rows_lie_together(const struct walk *walk, int64_t n)
 int mf_inner_kernels_read(const struct mf_plan *plan, const struct reducer *reducer, enum dtype type)
 {
     const struct kernels *k = plan->device->kernels;
-    return type == DT_f32 || type == DT_f64 || type == DT_i64 || type == DT_u64 ||
-           (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows) ||
+    return mf_is_class_type(type) || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].rows) ||
            (reducer->kind == RED_ARG && k->arg_from[reducer->fold == FOLD_MAX][type]) ||
            (reducer->kind == RED_MOMENTS && k->moments_from[type]) || (reducer->kind == RED_LSE && k->lse_from[type]);
 }

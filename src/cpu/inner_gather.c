@@ -61,18 +61,6 @@ size_t mf_inner_gather_bytes(const struct mf_plan *plan, int64_t outputs)
     return (size_t)(outputs * row_pitch(plan->data, mf_dtypes[plan->problem.in_type[operand]].size));
 }
 
-/* Copies a run; of whole lines where what lies behind it may be read. */
-static void copy_run(char *to, const char *from, int64_t bytes, int64_t ahead, int exactly)
-{
-    int64_t b = 0;
-    for (; b < bytes - (exactly ? LINE - 1 : 0); b += LINE) {
-        __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(ahead + b)), 0, 2);
-        memcpy(to + b, from + b, LINE);
-    }
-    if (b < bytes)
-        memcpy(to + b, from + b, (size_t)(bytes - b));
-}
-
 /* Elements e ... e+n-1 of the outputs from o on, into rows. */
 static void gather(const struct worker *w, int64_t o, int64_t outputs, int64_t e, int64_t n)
 {
@@ -87,9 +75,11 @@ static void gather(const struct worker *w, int64_t o, int64_t outputs, int64_t e
         here = n - done < left ? n - done : left;
         const int64_t next = mf_walk_offset(walk, first + (then < w->inner->elements ? then : 0));
         const char *const from = (const char *)((uintptr_t)w->pointers->in[operand] + (uintptr_t)(offset * item));
+        /* whole lines, whose end is the next output's run */
+        const int64_t bytes = here * item, lines = (bytes + LINE - 1) / LINE * LINE;
         for (int64_t k = 0; k < outputs; k++)
-            copy_run(w->gathered + k * pitch + done * item, from + k * run * item, here * item, (next - offset) * item,
-                     k + 1 == outputs);
+            mf_copy_run(w->gathered + k * pitch + done * item, from + k * run * item, k + 1 < outputs ? lines : bytes,
+                        (next - offset) * item);
         offset = next;
     }
 }

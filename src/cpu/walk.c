@@ -138,7 +138,8 @@ void mf_copy_run(void *to, const void *from, int64_t bytes, int64_t ahead)
     }
     if (ahead && b < bytes)
         __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(ahead + b)), 0, 2);
-    memcpy((char *)to + b, (const char *)from + b, (size_t)(bytes - b));
+    if (b < bytes)
+        memcpy((char *)to + b, (const char *)from + b, (size_t)(bytes - b));
 }
 
 /* rows runs of `bytes` bytes, CHUNK to twice as many, apart bytes from each other in memory: two copies of a constant
