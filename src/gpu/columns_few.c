@@ -31,23 +31,34 @@ static struct columns_form few_bytes(const struct problem *problem, int widest, 
 
 /* 16 bits an element: 64 columns a block where that makes a block for most multiprocessors, else 32. (Of bf16: sum,
  * 32768 by 1024, 1,780 and 3,530, 16384 by 1024, 1,740 and 4,640; var, 12544 by 2048, 1,340 and 2,760; mean and var,
- * 401408 by 256, 1,740 and 2,660, 16384 by 16384, 2,790 and 3,180.) */
-static struct columns_form few_halves(const struct problem *problem, int64_t narrow, int64_t wide, int multiprocessors,
-                                      int many)
+ * 401408 by 256, 1,740 and 2,660, 16384 by 16384, 2,790 and 3,180. On an H100, of whose limit of 2,950 a part: sum,
+ * 802816 by 64, 1,490 and 2,350, mean and var of it 1,830 and 2,080; var, 262144 by 128, 1,920 and 2,140; sum, max,
+ * mean and var, 32768 by 1024, 1,710 and 2,210.) */
+static struct columns_form few_halves(const struct problem *problem, int widest, int64_t narrow, int64_t wide,
+                                      int multiprocessors, int many)
 {
-    enum { LEAST = 48 /* blocks */, MOST_COLUMNS = 8192 };
+    enum { LEAST = 48 /* blocks */, MOST_COLUMNS = 8192, VERY_FEW = 128 };
+    const int64_t kept = problem->kept_total;
     const int words = mf_emit_lane_words(problem), most = 4 * wide >= 3 * (int64_t)multiprocessors;
     if (mf_emit_has_kind(problem, RED_ARG) && !mf_cls_is_float(problem->program.reducer[0].cls))
         return none; /* registers would be spilled (sm_100) */
+    if (kept <= VERY_FEW && narrow >= LEAST && !mf_emit_has_kind(problem, RED_ARG)) {
+        if (words < 3 && widest == 8 && (words == 2 || kept < VERY_FEW))
+            return lanes_form(problem, 8, 1, 4, 2, 1);
+        if (words == 3 && kept < VERY_FEW)
+            return lanes_form(problem, 4, 1, 4, 4, 1);
+    }
     if (words == 1 && !many && narrow >= LEAST)
         return wide > multiprocessors ? mf_columns_usual_form(problem, 8)
                                       : lanes_form(problem, 8, 2, most ? 8 : 4, 4, 0);
-    if (words == 2 && narrow >= LEAST && problem->kept_total <= MOST_COLUMNS)
+    if (words == 2 && narrow >= LEAST && kept <= MOST_COLUMNS)
         return lanes_form(problem, 4, 2, most ? 16 : 8, 4, !mf_emit_has_kind(problem, RED_ARG));
     if (words == 3 && 4 * narrow >= 3 * (int64_t)multiprocessors)
         return wide > 2 * (int64_t)multiprocessors     ? lanes_form(problem, 4, 2, 16, 4, 1)
                : narrow > 2 * (int64_t)multiprocessors ? lanes_form(problem, 4, 4, 8, 2, 1)
                                                        : lanes_form(problem, 4, 2, 8, 4, 1);
+    if (words == 4 && problem->program.reducer_count > 1 && 4 * narrow >= 3 * (int64_t)multiprocessors)
+        return lanes_form(problem, 4, 4, 8, 2, 0);
     return none;
 }
 
@@ -108,15 +119,17 @@ static struct columns_form few_of_several(const struct problem *problem, int ite
 struct columns_form mf_columns_few_form(const struct problem *problem, int64_t tiles, int widest, int multiprocessors,
                                         int many)
 {
-    enum { LEAST_COLUMNS = 128 /* of fewer nobody has measured */, MOST_COLUMNS = 8192, NARROW = 32, WIDE = 64 };
+    enum { LEAST_COLUMNS = 128 /* of fewer nobody has measured, but */, LEAST_HALVES = 64, MOST_COLUMNS = 8192 };
+    enum { NARROW = 32, WIDE = 64 };
     const int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     const int64_t kept = problem->kept_total, narrow = (kept + NARROW - 1) / NARROW * tiles;
     const int64_t wide = (kept + WIDE - 1) / WIDE * tiles;
     const int one = problem->program.reducer_count == 1;
-    if (kept < LEAST_COLUMNS || problem->memory.reduced > 1 || problem->memory.window_count ||
-        problem->reduced_total < 4 * LANES || mf_emit_has_kind(problem, RED_USER))
+    const int one_operand = mf_gpu_only_operand(problem) >= 0;
+    if (kept < (item == 2 && one_operand ? LEAST_HALVES : LEAST_COLUMNS) || problem->memory.reduced > 1 ||
+        problem->memory.window_count || problem->reduced_total < 4 * LANES || mf_emit_has_kind(problem, RED_USER))
         return none;
-    if (mf_gpu_only_operand(problem) < 0)
+    if (!one_operand)
         return narrow >= multiprocessors ? few_of_several(problem, item, widest, many) : none;
     if (problem->reduced_total < 8 * LANES)
         return none;
@@ -124,7 +137,7 @@ struct columns_form mf_columns_few_form(const struct problem *problem, int64_t t
     case 1:
         return few_bytes(problem, widest, wide, multiprocessors, many);
     case 2:
-        return widest >= (words == 1 ? 8 : 4) ? few_halves(problem, narrow, wide, multiprocessors, many) : none;
+        return widest >= (words == 1 ? 8 : 4) ? few_halves(problem, widest, narrow, wide, multiprocessors, many) : none;
     case 4:
         if (widest < 4 || kept > MOST_COLUMNS)
             return none;

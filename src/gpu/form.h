@@ -13,6 +13,9 @@ enum { GPU_ROOM = 1024 };
  * kernels/parts.cl. */
 enum { GPU_COUNTERS = 17 };
 int mf_gpu_joins_groups(const struct problem *problem, int64_t block_columns, int64_t tiles, int64_t tiles_of_block);
+/* What kernels/parts.cl is told: how blocks of so many columns, with so many tiles of one each, are joined. */
+void mf_gpu_define_join(const struct problem *problem, int64_t block_columns, int64_t tiles, int64_t tiles_of_block,
+                        struct gpu_text *macros);
 
 /* Whether no reducer is a user's that is given as callbacks or keeps its elements' order. */
 int mf_gpu_any_order(const struct mf_plan *plan);
@@ -20,6 +23,8 @@ int mf_gpu_any_order(const struct mf_plan *plan);
 int mf_gpu_is_columns(const struct problem *problem);
 /* Whether a reducer is a logsumexp. */
 int mf_gpu_has_logsums(const struct problem *problem);
+/* Whether an element that is reduced takes a function of some thirty operations. */
+int mf_gpu_has_long_maps(const struct problem *problem);
 /* The most bytes of an element inside the reducers. */
 int mf_gpu_widest_item(const struct problem *problem);
 /* The same outside of them: of operands of the finish part that have several along the kept loop (-1: of all), and of

@@ -288,7 +288,6 @@ static struct columns_form together_form(const struct problem *problem, int64_t 
         return form;
     form = mf_columns_form(problem, VECTOR, many ? HELD / 2 : HELD, beside);
     form.batch = one ? 4 / item : many ? 2 : 1;
-    form.together = many;
     return form;
 }
 
@@ -436,7 +435,7 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { MOST_FEW = 8 /* tiles of a column that one thread joins */, ROOM_WIDE = GPU_ROOM * 3 / 4 };
+    enum { ROOM_WIDE = GPU_ROOM * 3 / 4 };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
@@ -490,14 +489,13 @@ static mf_status make(struct mf_plan *plan)
                 merges_by_weights(problem, form.in_turn, whole));
     mf_text_add(&choice.macros,
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %s(%d)\n"
-                "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n#define FEW %d\n"
+                "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n"
                 "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define STORES_VECTORS %d\n"
-                "#define JOIN_STATES %d\n#define GROUPED %d\n#define ALONE %d\n",
+                "#define JOIN_STATES %d\n#define ALONE %d\n",
                 form.column_threads, form.lane_threads, form.held, form.in_turn ? "BATCH_OF" : "BATCH_OR_HALF",
-                form.batch, form.in_turn, form.present, reduced <= LANES,
-                tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles), form.together, whole, one_part,
-                form.vector > form.lane_threads, choice.threads * form.vector,
-                mf_gpu_joins_groups(problem, block_columns, tiles, share), tiles > 1 && parts == 1);
+                form.batch, form.in_turn, form.present, reduced <= LANES, form.together, whole, one_part,
+                form.vector > form.lane_threads, choice.threads * form.vector, tiles > 1 && parts == 1);
+    mf_gpu_define_join(problem, block_columns, tiles, share, &choice.macros);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",
              (int)block_columns, form.vector, form.lane_threads, form.held, form.in_turn ? " in turn" : "",

@@ -142,7 +142,6 @@ static int blocks_beside(const struct problem *problem, const struct slanted_for
 
 static mf_status make(struct mf_plan *plan)
 {
-    enum { MOST_FEW = 8 }; /* tiles of a column that one thread joins */
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
@@ -184,13 +183,12 @@ static mf_status make(struct mf_plan *plan)
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH BATCH_OF(%d)\n#define TEAM_VECTOR 1\n"
-                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define FEW %d\n#define ITEM %d\n"
+                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define ITEM %d\n"
                 "#define SHARED_PARTS (THREADS * (VECTOR + 1))\n#define JOIN_STATES (SHARED_PARTS / (BYTES ? 2 : "
-                "1))\n#define GROUPED %d\n",
+                "1))\n",
                 form.lane_threads, form.held, form.batch, form.present, reduced <= LANES, tiles == 1,
-                tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
-                mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0,
-                mf_gpu_joins_groups(problem, form.columns, tiles, share));
+                mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0);
+    mf_gpu_define_join(problem, form.columns, tiles, share, &choice.macros);
     snprintf(choice.text, sizeof choice.text,
              "%lld columns a block, vectors of %d, %d threads of %d lanes each, %lld parts of %lld tiles",
              (long long)form.columns, form.vector, form.lane_threads, form.held, (long long)parts, (long long)share);
