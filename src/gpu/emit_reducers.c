@@ -362,21 +362,24 @@ void mf_emit_chain(const struct problem *problem, struct gpu_text *to)
 {
     const struct program *program = &problem->program;
     emit_weights(problem, to);
-    mf_text_append(to,
-                   "static inline void chain(shape_ptr S, struct lane *s, struct element x, int step, int64_t first, "
-                   "struct weights w, int present)\n{\n");
+    mf_text_append(
+        to, "static inline void chain_behind(shape_ptr S, struct lane *s, struct element x, int step, int before, "
+            "int64_t first, struct weights w, int present)\n{\n");
     if (mf_emit_has_kind(problem, RED_USER))
         mf_text_append(to, "    const int there = present != 0;\n    present = present > 0;\n");
-    mf_text_append(to, problem->memory.window_count ? "    const int before = s->n;\n    s->n += present;\n"
-                                                      "    w = weights_of(before);\n"
-                                                    : "    const int before = step;\n");
+    if (problem->memory.window_count)
+        mf_text_append(to, "    before = s->n;\n    s->n += present;\n    w = weights_of(before);\n");
     for (int r = 0; r < program->reducer_count; r++) {
         const int paired = mf_emit_paired_type(problem, r) != DT_COUNT;
         mf_text_append(to, paired ? "#if !PAIRED_FOLDS\n" : "");
         emit_chain_step(problem, r, to);
         mf_text_append(to, paired ? "#endif\n" : "");
     }
-    mf_text_append(to, "    (void)before;\n    (void)present;\n}\n\n");
+    mf_text_append(to,
+                   "    (void)before;\n    (void)present;\n}\n\n"
+                   "static inline void chain(shape_ptr S, struct lane *s, struct element x, int step, int64_t first, "
+                   "struct weights w, int present)\n{\n    chain_behind(S, s, x, step, step, first, w, present);\n}"
+                   "\n\n");
     mf_emit_sum_lanes(problem, to);
     mf_emit_pairs(problem, to);
 }

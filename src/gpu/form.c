@@ -123,13 +123,28 @@ int mf_gpu_only_operand(const struct problem *problem)
     return used;
 }
 
+int mf_gpu_has_long_maps(const struct problem *problem)
+{
+    const struct pool *map = &problem->program.map;
+    for (int n = 0; n < map->count; n++) {
+        const int op = map->node[n].op;
+        if (op == OP_exp || op == OP_log || op == OP_tanh || op == OP_sigmoid || op == OP_pow)
+            return 1;
+    }
+    return 0;
+}
+
 int mf_gpu_shifted_vector(const struct problem *problem, int64_t bounds[2])
 {
     const struct nest *nest = &problem->memory;
     int used = mf_gpu_only_operand(problem), item = mf_gpu_widest_item(problem);
-    for (int r = 0; r < problem->program.reducer_count; r++)
-        if (problem->program.reducer[r].kind != RED_FOLD) /* it has left and right, or an index */
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const struct reducer *reducer = &problem->program.reducer[r];
+        /* others have left and right; or indices that steps alone do not give, or too many registers */
+        if (reducer->kind != RED_FOLD &&
+            (reducer->kind != RED_ARG || item < 2 || !mf_cls_is_float(reducer->cls) || !mf_nest_is_as_written(nest)))
             return 1;
+    }
     if (used < 0 || nest->reduced != 1 || nest->window_count || nest->in[used][nest->kept] != 1 || item > 2)
         return 1;
     bounds[0] = 0;

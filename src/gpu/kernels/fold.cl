@@ -120,7 +120,8 @@ static inline struct state team_tree(EXCHANGE_TYPE exchange_, struct state s[OWN
 
 /* SHIFTED: rows that begin anywhere are read in vectors all the same, those of memory: if the first element is number
  * `shift` of its vector, thread t's lane j is t * OWN + j - shift, round the circle of lanes. The tree is the same, for
- * its pairs are a power of two apart on that circle; but left and right may change places. */
+ * its pairs are a power of two apart on that circle; but left and right may change places. A lane below 0 comes round
+ * from step 1 on: an argument there counts steps from a first element that is not there. */
 #if SHIFTED
 static inline int shift_of(struct tensors T, struct place p)
 {
@@ -271,11 +272,11 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
             if (u < steps)
                 chain_pair(s + j, pair_at(r[u][0], j), full || (k + u) * LANES + lane_of(t, 0) < n);
 #endif
-#if SHIFTED /* only the first and the last step have gaps */
-        if (u < steps && k + u > 0 && (k + u + 1) * LANES - shift <= n) {
+#if SHIFTED /* only the first and the last step have gaps; behind the second all lanes have had elements */
+        if (u < steps && k + u > 1 && (k + u + 1) * LANES - shift <= n) {
             UNROLL
             for (int j = 0; j < OWN; j++)
-                chain(S, &s[j], map_element(one_of_vector(r[u][0], j)), k + u, first, w, 1);
+                chain_behind(S, &s[j], map_element(one_of_vector(r[u][0], j)), k + u, 1, first, w, 1);
             continue;
         }
 #endif
@@ -284,7 +285,9 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
             const int e = (k + u) * LANES + lane_of(t, j) - shift, f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
             if (u < steps) {
                 const int present = PRESENCE(full || (e < n && (!SHIFTED || e >= 0)), inside(S, p[u][f]));
-                chain(S, &s[j], map_element(one_of_vector(r[u][f], v)), k + u, first + lane_of(t, j), w, present);
+                const int before = SHIFTED && lane_of(t, j) < shift ? k + u - 1 : k + u;
+                chain_behind(S, &s[j], map_element(one_of_vector(r[u][f], v)), k + u, before, first + lane_of(t, j), w,
+                             present);
             }
         }
     }
@@ -365,7 +368,7 @@ static inline void team_lanes(EXCHANGE_TYPE exchange_, struct origins *origins, 
     for (int j = 0; j < OWN; j++) {
         const int lane = (lane_of(THREAD % TEAM, j) - shift) & (LANES - 1);
         /* of whole batches all lanes have as many, a number that the compiler sees is small */
-        s[j] = lane_state(S, l[j], first + lane,
+        s[j] = lane_state(S, l[j], SHIFTED ? first + lane_of(THREAD % TEAM, j) - shift : first + lane,
                           WHOLE_BATCHES ? n / LANES & (2 * TILE / LANES - 1)
                           : WHOLE_TILES || n == TILE ? TILE / LANES
                                                      : lane_count(n, lane));
