@@ -13,10 +13,11 @@ static int applicable(const struct mf_plan *plan)
  * 1. Of 16 bits, whose rows are short, more, but no more than two of vectors of 8, and one of four steps and vectors
  * of 4. (Measured on an H200: sums of bf16, 640 a row, 3,540 GB/s by one row at once, 4,330 by two; 300 a row 2,440,
  * 2,660 and 3,050 by one, two and four; 500 a row 3,840, 3,620 and 3,460. Of two operands, one of which all rows share:
- * f32, 300 a row, 3,450 and 4,420 by one and two, bf16, 768 a row, 3,280 and 4,010.) */
+ * f32, 300 a row, 3,450 and 4,420 by one and two, bf16, 768 a row, 3,280 and 4,010; on an H100 bf16, 300 a row, 1,850
+ * and 2,100, 132 a row 1,150 and 1,250.) */
 static int rows_of_steps(const struct problem *problem, int vector, int most, int inputs, int steps)
 {
-    enum { VECTORS = 8, MORE = 16, MANY_STEPS = 4, MOST_OF_SEVERAL = 6 /* operands */ };
+    enum { VECTORS = 8, MORE = 16, MANY_STEPS = 4, FEW_STEPS = 3, MOST_OF_SEVERAL = 6 /* operands */ };
     const int part = problem->reduced_total % LANES != 0, item = mf_gpu_widest_item(problem), two = item == 2;
     int rows = mf_power_below(VECTORS / steps < 1 ? 1 : VECTORS / steps);
     if (two && vector == 8 && steps > MANY_STEPS && 2 * steps <= MORE)
@@ -24,7 +25,7 @@ static int rows_of_steps(const struct problem *problem, int vector, int most, in
     else if (two && part && vector == 4)
         rows = steps < MANY_STEPS ? mf_power_below(MORE / steps) : 1;
     if (inputs > 1 && (item < 4 ? vector < 8 || part || steps > MOST_OF_SEVERAL : item > 4))
-        rows = 1;
+        rows = two && vector == 4 && part && steps <= FEW_STEPS && inputs == 2 ? 2 : 1;
     return mf_gpu_has_logsums(problem) ? 1 : rows < most ? rows : most;
 }
 
@@ -33,7 +34,9 @@ static int rows_of_steps(const struct problem *problem, int vector, int most, in
  * Blocks are small: the last ones keep a multiprocessor busy for less time. (1 to 5 % on an H200.) room: threads of a
  * multiprocessor; warps: as many of it at most, or 0. What is read once is out of the cache sooner the fewer warps have
  * asked for more, and what kernels before this one wrote stays: few warps are up to 5 % faster behind a kernel that
- * filled the cache, and at most 1 % slower else. (Measured on an H100.) */
+ * filled the cache, and at most 1 % slower else. Elements that take long leave no time for what all of a tile's loads
+ * cost: sum(exp(a)) of bf16 rows of 4096, 1,160 GB/s with all of a tile at once, 1,900 with a quarter, f32 2,220 and
+ * 2,870. (Measured on an H100.) */
 struct long_rows {
     int vector, batch, threads, room, warps;
     enum gpu_reader reader;
@@ -56,6 +59,8 @@ static struct long_rows long_rows(const struct problem *problem, int vector, int
         return rows;
     if (item == 2 || (item == 1 && whole))
         rows.vector = 4;
+    if (mf_gpu_has_long_maps(problem))
+        return (struct long_rows){rows.vector, 8, 128, GPU_ROOM, 0, READ_BY_ROWS};
     if (whole && item == 8)
         return (struct long_rows){rows.vector, 16, 256, 512, 0, READ_BY_ROWS};
     if (whole) {

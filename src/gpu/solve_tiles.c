@@ -46,6 +46,17 @@ static int has_short_steps(const struct problem *problem)
            problem->memory.reduced == 1 && mf_gpu_only_operand(problem) >= 0 && !problem->memory.window_count;
 }
 
+/* Elements that take as long as reading them, or longer: few loads at once, and few registers, so that there are many
+ * warps. (H100: sum(exp(a)) of bf16[1024,50304] 970 and 1,530 GB/s, of f32[2048,32768] 2,200 and 2,870, of all of
+ * f32[16384,4096] 2,010 and 2,750.) */
+static const struct tiles_form slow_steps = {4, 8, 256, 0, 0};
+
+static int has_slow_steps(const struct problem *problem, int vector, int shifted)
+{
+    return mf_gpu_has_long_maps(problem) && vector >= 4 && !shifted && mf_gpu_widest_item(problem) <= 4 &&
+           mf_emit_lane_words(problem) <= 2 && problem->memory.reduced == 1 && !problem->memory.window_count;
+}
+
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
  * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
  * values are summed (1 to 6 % on an H200). Fewer warps than there is room for leave more in the cache (solve_rows.c),
@@ -62,12 +73,16 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
     if (mf_gpu_has_logsums(problem))
         return (struct tiles_form){vector, item == 4 ? 16 : form.batch, item == 8 ? 128 : 256,
                                    item == 8 ? 512 : GPU_ROOM, 0};
+    if (has_slow_steps(problem, vector, shifted))
+        return slow_steps;
+    if (shifted && mf_emit_has_kind(problem, RED_ARG)) /* two words for each of 8 lanes */
+        form.batch = 4;
     else if (vector < 4 || shifted || mf_gpu_only_operand(problem) < 0 || problem->memory.reduced > 1 ||
              problem->memory.window_count)
         return form;
     else if (mf_emit_state_words(problem) > 2)
         return !has_full_moments(problem) || !has_short_steps(problem)
-                   ? narrow ? (struct tiles_form){4, 16, 128, GPU_ROOM, 28} : form
+                   ? narrow ? (struct tiles_form){4, 16, tiles > 2 * FEW_TILES ? 256 : 128, GPU_ROOM, 28} : form
                : narrow    ? (struct tiles_form){4, 32, 128, 512, 0}
                : item == 4 ? (struct tiles_form){vector, 16, 128, 512, 24}
                : item == 8 ? (struct tiles_form){vector, 8, 128, 512, 0}
@@ -130,6 +145,8 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
                               : sums  ? room
                                       : GPU_ROOM,
                               0};
+    if (has_slow_steps(problem, vector, shifted) && !sums)
+        return slow_steps;
     const int number = item == 8 ? mf_emit_state_words(problem) == 2 : one;
     if (number && item > 1 && vector > 1 && !shifted && (problem->memory.reduced == 1 || has_whole_runs(problem)) &&
         mf_gpu_only_operand(problem) >= 0 && problem->kept_total && !(item == 2 && sums_values(&problem->program)) &&
@@ -257,6 +274,15 @@ static void define_moments(const struct problem *problem, const struct tiles_for
                 full, full && exact, plain && in_a_row, full && plain && mf_emit_has_pairs(problem));
 }
 
+/* How many blocks may share an output where so many are wanted. A block to each takes as long as halves of which one is
+ * longer: bf16[1024,50304], argmax and logsumexp, 2,360 and 2,130 GB/s, then 2,640 and 2,590 (H100). */
+static int64_t parts_of_output(const struct problem *problem, int64_t tiles, int64_t wanted, int vector)
+{
+    enum { MOST_ALONE = 32 };
+    const int64_t kept = problem->kept_total ? problem->kept_total : 1, parts = wanted / kept;
+    return parts < 1 || (parts == 2 && tiles <= MOST_ALONE && vector > 1 && 2 * kept >= wanted * 7 / 8) ? 1 : parts;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { FEW_BYTES = 8 << 10, MOST_FEW = 8, MOST_BLOCKS = 32 /* of a multiprocessor */ };
@@ -271,8 +297,8 @@ static mf_status make(struct mf_plan *plan)
         choice.vector = mf_gpu_shifted_vector(problem, choice.own + 6);
         choice.shifted = choice.vector > 1;
     }
-    int64_t wanted = 16 * (int64_t)limits->multiprocessors,
-            parts = wanted / (problem->kept_total ? problem->kept_total : 1);
+    const int64_t wanted = 16 * (int64_t)limits->multiprocessors;
+    int64_t parts = parts_of_output(problem, tiles, wanted, choice.vector);
     const int64_t lanes = lanes_as_blocks(problem, tiles, limits->multiprocessors);
     const int along = is_along(problem, choice.vector);
     const int sums = choice.vector >= 4 && !choice.shifted && mf_gpu_has_paired_sums(problem);
