@@ -147,7 +147,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     }
     LOADED();
     make_weights(weights_, n);
-    if (MERGE_WEIGHTS)
+    if (MERGE_WEIGHTS && !EVEN_ELEMENTS)
         BARRIER();
     struct lane all = empty_lane();
     UNROLL

@@ -59,6 +59,9 @@ static inline struct state across_level(weights_type weights_, struct state mine
                                         int n, const int all, const int known)
 {
     const int distance = 1 << level, lane = t & (distance - 1), upper = (t & distance) != 0;
+    if (!COMMUTES && EVEN_ELEMENTS) /* few fields have to change places */
+        return MERGE(choose_ordered(upper, other, mine), choose_ordered(upper, mine, other),
+                     level_weights(weights_, level, lane, n), known);
     const struct state left = choose(upper, other, mine);
     const struct state c = COMMUTES ? COMBINE(mine, other, known)
                                     : MERGE(left, choose(upper, mine, other),

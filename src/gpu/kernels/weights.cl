@@ -1,10 +1,25 @@
 /* Moments of lanes are merged by weights that are the same for all rows, or columns: of n elements the first n % (2 d) of
  * the 2 d states at the level that joins l and l + d have one more than the others. So there are two kinds of merges at
  * that level, the first n % d and the others: in the one kind both sides have as many, in the other the left one has one
- * more. */
+ * more. EVEN_ELEMENTS: n, where the solver knows it and all lanes have as many, else 0: then all weights are constants. */
+#ifndef EVEN_ELEMENTS
+#define EVEN_ELEMENTS 0
+#endif
 enum { LEVELS = 7, SETS = WEIGHT_SETS * 2 * LEVELS };
 
-#if MERGE_WEIGHTS
+#if MERGE_WEIGHTS && EVEN_ELEMENTS
+#define WEIGHTS_MEMORY const int weights_ = 0;
+typedef int weights_type;
+
+static inline void make_weights(weights_type weights_, int n)
+{
+}
+
+static inline struct merge_weights level_weights(weights_type weights_, int level, int lane, int n)
+{
+    return chain_weights(1, EVEN_ELEMENTS >> (level + 1));
+}
+#elif MERGE_WEIGHTS
 #define WEIGHTS_MEMORY SHARED struct merge_weights weights_[SETS];
 typedef SHARED_POINTER struct merge_weights *weights_type;
 
