@@ -127,7 +127,7 @@ int mf_gpu_has_long_maps(const struct problem *problem)
 {
     const struct pool *map = &problem->program.map;
     for (int n = 0; n < map->count; n++) {
-        const int op = map->node[n].op;
+        const enum op op = map->node[n].op;
         if (op == OP_exp || op == OP_log || op == OP_tanh || op == OP_sigmoid || op == OP_pow)
             return 1;
     }
