@@ -31,9 +31,9 @@ static struct columns_form few_bytes(const struct problem *problem, int widest, 
 
 /* 16 bits an element: 64 columns a block where that makes a block for most multiprocessors, else 32. (Of bf16: sum,
  * 32768 by 1024, 1,780 and 3,530, 16384 by 1024, 1,740 and 4,640; var, 12544 by 2048, 1,340 and 2,760; mean and var,
- * 401408 by 256, 1,740 and 2,660, 16384 by 16384, 2,790 and 3,180. On an H100, of whose limit of 2,950 a part: sum,
- * 802816 by 64, 1,490 and 2,350, mean and var of it 1,830 and 2,080; var, 262144 by 128, 1,920 and 2,140; sum, max,
- * mean and var, 32768 by 1024, 1,710 and 2,210.) */
+ * 401408 by 256, 1,740 and 2,660, 16384 by 16384, 2,790 and 3,180. On an H100: sum, 802816
+ * by 64, 1,490 and 2,350, mean and var of it 1,830 and 2,080; var, 262144 by 128, 1,920 and 2,140; sum, max, mean and
+ * var, 32768 by 1024, 1,710 and 2,210.) */
 static struct columns_form few_halves(const struct problem *problem, int widest, int64_t narrow, int64_t wide,
                                       int multiprocessors, int many)
 {

@@ -47,7 +47,7 @@ static int has_short_steps(const struct problem *problem)
 }
 
 /* Elements that take as long as reading them, or longer: few loads at once, and few registers, so that there are many
- * warps. (H100: sum(exp(a)) of bf16[1024,50304] 970 and 1,530 GB/s, of f32[2048,32768] 2,200 and 2,870, of all of
+ * warps. (H100: sum(exp(a)) of bf16[1024,50304] 960 and 1,390 GB/s, of f32[2048,32768] 2,200 and 2,870, of all of
  * f32[16384,4096] 2,010 and 2,750.) */
 static const struct tiles_form slow_steps = {4, 8, 256, 0, 0};
 
@@ -75,10 +75,10 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
                                    item == 8 ? 512 : GPU_ROOM, 0};
     if (has_slow_steps(problem, vector, shifted))
         return slow_steps;
-    if (shifted && mf_emit_has_kind(problem, RED_ARG)) /* two words for each of 8 lanes */
-        form.batch = 4;
-    else if (vector < 4 || shifted || mf_gpu_only_operand(problem) < 0 || problem->memory.reduced > 1 ||
-             problem->memory.window_count)
+    if (shifted && mf_emit_has_kind(problem, RED_ARG))
+        form.batch = 4; /* two words for each of 8 lanes */
+    if (vector < 4 || shifted || mf_gpu_only_operand(problem) < 0 || problem->memory.reduced > 1 ||
+        problem->memory.window_count)
         return form;
     else if (mf_emit_state_words(problem) > 2)
         return !has_full_moments(problem) || !has_short_steps(problem)
@@ -275,7 +275,7 @@ static void define_moments(const struct problem *problem, const struct tiles_for
 }
 
 /* How many blocks may share an output where so many are wanted. A block to each takes as long as halves of which one is
- * longer: bf16[1024,50304], argmax and logsumexp, 2,360 and 2,130 GB/s, then 2,640 and 2,590 (H100). */
+ * longer: bf16[1024,50304], argmax and logsumexp, 2,370 and 2,130 GB/s, then 2,560 both (H100). */
 static int64_t parts_of_output(const struct problem *problem, int64_t tiles, int64_t wanted, int vector)
 {
     enum { MOST_ALONE = 32 };
