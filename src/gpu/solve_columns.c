@@ -140,18 +140,57 @@ static int whole_batch(int64_t reduced, int batch)
     return reduced >= 16 * LANES ? 16 : reduced > 4 * LANES ? 8 : batch;
 }
 
-/* Of sums of pairs: two a thread, so that half as many addresses are counted; blocks of 128 columns where these come in
- * whole waves, else of 64, of fewer threads where a tile is less than half: while some join, others read. (H200, bf16:
- * 8192 by 16384 at 3,250 GB/s, with 64 columns 3,200, of one pair 3,120; 1024 by 100,000 at 2,650, by 512 threads
- * 2,500.) */
-static void set_pairs(const struct problem *problem, const struct gpu_limits *limits, int *beside, int *threads)
+/* Threads of a block of 64 columns of sums of pairs: 256, four blocks of which are at once, of which some join while
+ * others read, unless 512 leave less of the last wave empty. (H100, bf16: 32768 by 4096 at 2,870 GB/s, by 512 threads
+ * 2,770; 2048 by 50,000 at 2,320 and 2,540.) */
+static int pair_threads(const struct problem *problem, const struct gpu_limits *limits)
 {
-    enum { WIDE = 128, MOST_TILES = 4, THREADS = 512 };
-    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, kept = problem->kept_total;
-    const int64_t blocks = (kept + WIDE - 1) / WIDE * tiles, at_once = GPU_ROOM / THREADS * limits->multiprocessors;
-    const int64_t waves = (blocks + at_once - 1) / at_once;
-    *threads = problem->reduced_total < TILE / 2 ? THREADS / 2 : THREADS;
-    *beside = *threads == THREADS && tiles <= MOST_TILES && 8 * blocks > 7 * waves * at_once ? WIDE : WIDE / 2;
+    enum { COLUMNS = 64, THREADS = 512 };
+    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
+    const int64_t blocks = (problem->kept_total + COLUMNS - 1) / COLUMNS * tiles;
+    const int64_t at_once = GPU_ROOM / THREADS * limits->multiprocessors;
+    const int64_t waves = (blocks + at_once - 1) / at_once, of_half = (blocks + 2 * at_once - 1) / (2 * at_once);
+    return problem->reduced_total < TILE / 2 || 32 * 2 * of_half <= 33 * waves ? THREADS / 2 : THREADS;
+}
+
+/* Bytes of the states that wait in all threads' turns, one for each of the tree's levels and columns. */
+static int waiting_bytes(const struct problem *problem, const struct columns_form *form)
+{
+    int bytes = 0;
+    for (int lanes = 1; lanes < form->held; lanes *= 2)
+        bytes += block_threads(form) * form->vector * mf_emit_state_bytes(problem);
+    return bytes;
+}
+
+/* Whether states wait in memory, where registers for them leave few warps; of one sum that of pairs, and in F64, which
+ * computes all the time, of bytes. (H100, 32768 by 4096 f32: var and argmax, 222 registers, 2,500 GB/s, now 90, 2,710;
+ * mean, var, max, min and argmax 1,740 and 2,670; but argmax alone 2,850 and 2,720.) */
+static int states_wait(const struct problem *problem, const struct columns_form *form)
+{
+    enum { LEAST_WORDS = 4 };
+    if (!form->in_turn || mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
+        return 0;
+    if (mf_gpu_has_logsums(problem))
+        return problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 ||
+               has_pairs(problem, form->vector);
+    return mf_emit_state_words(problem) >= LEAST_WORDS;
+}
+
+/* Fewer lanes beside each other, or, where there are few blocks, fewer columns, until waiting states have room. */
+static void make_room(const struct problem *problem, const struct gpu_limits *limits, struct columns_form *form)
+{
+    enum { FEW = 3 /* blocks of a multiprocessor */ };
+    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, columns = form->column_threads * form->vector;
+    const int few = (problem->kept_total + columns - 1) / columns * tiles < FEW * (int64_t)limits->multiprocessors;
+    if (!states_wait(problem, form) || (mf_gpu_has_logsums(problem) && problem->program.reducer_count == 1))
+        return;
+    while (waiting_bytes(problem, form) > SHARED_BYTES && form->lane_threads > 2 &&
+           (!few || (form->column_threads > 2 && form->lane_threads < LANES))) {
+        if (few)
+            form->column_threads /= 2;
+        form->lane_threads = few ? form->lane_threads * 2 : form->lane_threads / 2;
+        form->present = form->held = LANES / form->lane_threads;
+    }
 }
 
 /* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
@@ -173,9 +212,9 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
         vector = pairs && alone && widest >= 4 ? 4 : 2;
         beside = item < 4 ? 64 : GPU_WARP;
         batch = pairs ? 4 : item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
-        threads = item < 4 && alone ? 512 : 256;
+        threads = item < 4 && alone && words != 3 ? 512 : 256;
         if (vector == 4)
-            set_pairs(problem, limits, &beside, &threads);
+            threads = pair_threads(problem, limits);
     } else if (widest > 1) {
         vector = words > 8 ? 1 : words > 3 ? 2 : 4;
         beside = mf_clamp(256 / item, 1, 64);
@@ -196,6 +235,7 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     while (block_threads(&form) * form.vector * mf_emit_state_bytes(problem) > SHARED_BYTES && form.lane_threads > 2)
         form.lane_threads /= 2;
     form.present = form.held = LANES / form.lane_threads;
+    make_room(problem, limits, &form);
     if (!at_once && mf_gpu_has_logsums(problem) && threads == block_threads(&form))
         form.room = (item > 4 ? 512 : GPU_ROOM) / threads; /* where columns are enough */
     return form;
@@ -481,8 +521,11 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros, "#define FLOWING %d\n#define GATHERED %d\n",
                 sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
                 sums && item == 4);
-    mf_text_add(&choice.macros, "#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
-                pairs ? whole_batch(reduced, form.batch) : form.batch, pairs || (sums && item == 1));
+    const int waits = states_wait(problem, &form), shared = waits && waiting_bytes(problem, &form) <= SHARED_BYTES;
+    mf_text_add(&choice.macros,
+                "#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_SHARED %d\n"
+                "#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
+                pairs ? whole_batch(reduced, form.batch) : form.batch, shared, sums && waits && !shared);
     mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros, "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n",

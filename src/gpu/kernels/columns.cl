@@ -6,8 +6,9 @@
  * its lanes together, BATCH steps at once (WHOLE_BATCH: in turn, where all lanes have them). WHOLE_LANES: that is all of
  * one, by lanes.cl; ONE_PART: no tile is taken to be full. PRESENT: how many of the HELD have elements at all. FLOWING:
  * in turn, while the next elements of a whole tile are loaded. GATHERED: what sums are asked at last is kept of all
- * lanes, not asked of each; which is faster is the assembler's chance (4 % of f32 on an H200). WAITS_IN_MEMORY: in turn,
- * where registers for the tree's states too would leave fewer warps (10 % of bf16; f32 loses 4 % by it), or be spilled.
+ * lanes, not asked of each; which is faster is the assembler's chance (4 % of f32 on an H200). In turn, where registers
+ * for the tree's states that wait too would leave fewer warps, or be spilled, WAITS_IN_SHARED memory, or WAITS_IN_MEMORY
+ * of the thread's own, which what streams past pushes out of the cache (logsumexp of bf16, 32768 by 4096, on an H100).
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
@@ -331,7 +332,7 @@ static inline int turns_of_columns(weights_type weights_, struct tensors T, shap
     UNROLL
     for (int c = 0; c < VECTOR; c++)
         all[c] = empty_lane();
-#if !WHOLE_LANES
+#if !WHOLE_LANES && !WAITS_IN_SHARED
     struct state pending[TURN_LEVELS + 1][VECTOR];
 #endif
 #if LOGSUMS && !WINDOWS && !PAIRED_FOLDS
@@ -381,23 +382,30 @@ static inline int turns_of_columns(weights_type weights_, struct tensors T, shap
             s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
         }
         keep_origins(&origins, l[0]);
-#if WHOLE_LANES /* the elements take the registers */
+#if WHOLE_LANES || WAITS_IN_SHARED /* the elements take the registers, or what sums ask */
         int level = 0;
         NO_UNROLL
-        for (; i >> level & 1; level++)
+        for (; i >> level & 1; level++) {
+            const int apart = LANE_THREADS << (TURN_LEVELS - 1 - level);
             UNROLL
             for (int c = 0; c < VECTOR; c++)
-                s[c] = combine(waiting[(level * VECTOR + c) * THREADS + THREAD], s[c]);
-        for (int c = 0; c < VECTOR && level < TURN_LEVELS; c++)
-            waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
+                s[c] = join_lanes(weights_, waiting[(level * VECTOR + c) * THREADS + THREAD], s[c], apart,
+                                  lane & (apart - 1), here, weighed, plain);
+        }
+        UNROLL
+        for (int c = 0; c < VECTOR; c++)
+            if (level < TURN_LEVELS)
+                waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
         (void)waits;
-#elif WAITS_IN_MEMORY /* of the thread's own: what sums ask takes the registers */
+#elif WAITS_IN_MEMORY
         int level = 0;
         NO_UNROLL
-        for (; i >> level & 1; level++)
+        for (; i >> level & 1; level++) {
+            const int apart = LANE_THREADS << (TURN_LEVELS - 1 - level);
             UNROLL
             for (int c = 0; c < VECTOR; c++)
-                s[c] = plain ? combine_plain(pending[level][c], s[c]) : combine(pending[level][c], s[c]);
+                s[c] = join_lanes(weights_, pending[level][c], s[c], apart, lane & (apart - 1), here, weighed, plain);
+        }
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             pending[level][c] = s[c];
@@ -442,7 +450,7 @@ static inline void column_turns(weights_type weights_, struct tensors T, shape_p
 /* The halving tree over a column's threads. With lane threads enough each takes VECTOR of one column's lanes over from
  * shared memory, the tree's upper levels, and shares the rest with the threads next to it: everything goes through
  * shared memory once. Else a level at a time. The result is s[0] or s of the threads that keep one. */
-#if WHOLE_LANES
+#if WHOLE_LANES || WAITS_IN_SHARED
 enum { OWN_STATES = THREADS * VECTOR * (TURN_LEVELS > 1 ? TURN_LEVELS : 1) };
 #else
 enum { OWN_STATES = THREADS * VECTOR };
