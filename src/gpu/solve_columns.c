@@ -145,12 +145,12 @@ static int whole_batch(int64_t reduced, int batch)
  * 2,770; 2048 by 50,000 at 2,320 and 2,540.) */
 static int pair_threads(const struct problem *problem, const struct gpu_limits *limits)
 {
-    enum { COLUMNS = 64, THREADS = 512 };
+    enum { COLUMNS = 64, THREADS = 512, MANY = 32 };
     const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
     const int64_t blocks = (problem->kept_total + COLUMNS - 1) / COLUMNS * tiles;
     const int64_t at_once = GPU_ROOM / THREADS * limits->multiprocessors;
-    const int64_t waves = (blocks + at_once - 1) / at_once, of_half = (blocks + 2 * at_once - 1) / (2 * at_once);
-    return problem->reduced_total < TILE / 2 || 32 * 2 * of_half <= 33 * waves ? THREADS / 2 : THREADS;
+    const int64_t waves = (blocks + at_once - 1) / at_once;
+    return problem->reduced_total < TILE / 2 || waves % 2 == 0 || waves >= MANY ? THREADS / 2 : THREADS;
 }
 
 /* Bytes of the states that wait in all threads' turns, one for each of the tree's levels and columns. */
@@ -168,27 +168,31 @@ static int waiting_bytes(const struct problem *problem, const struct columns_for
 static int states_wait(const struct problem *problem, const struct columns_form *form)
 {
     enum { LEAST_WORDS = 4 };
-    if (!form->in_turn || mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
-        return 0;
-    if (mf_gpu_has_logsums(problem))
-        return problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 ||
-               has_pairs(problem, form->vector);
-    return mf_emit_state_words(problem) >= LEAST_WORDS;
+    if (!mf_gpu_has_logsums(problem))
+        return form->in_turn && mf_emit_state_words(problem) >= LEAST_WORDS;
+    return problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 || has_pairs(problem, form->vector);
 }
 
-/* Fewer lanes beside each other, or, where there are few blocks, fewer columns, until waiting states have room. */
+/* Where states wait: narrower blocks where there are few, and fewer lanes beside each other until they have room.
+ * (H100: var of i16, 8000 by 8000, 1,250 GB/s, with 64 columns and half the lanes 1,050, with 32 columns 1,770.) */
 static void make_room(const struct problem *problem, const struct gpu_limits *limits, struct columns_form *form)
 {
-    enum { FEW = 3 /* blocks of a multiprocessor */ };
-    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE, columns = form->column_threads * form->vector;
-    const int few = (problem->kept_total + columns - 1) / columns * tiles < FEW * (int64_t)limits->multiprocessors;
-    if (!states_wait(problem, form) || (mf_gpu_has_logsums(problem) && problem->program.reducer_count == 1))
+    enum { FEW = 3 /* blocks of a multiprocessor */, WIDE = 128 /* bytes */ };
+    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
+    const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
+    if (!states_wait(problem, form) || (one && mf_gpu_has_logsums(problem)))
         return;
-    while (waiting_bytes(problem, form) > SHARED_BYTES && form->lane_threads > 2 &&
-           (!few || (form->column_threads > 2 && form->lane_threads < LANES))) {
-        if (few)
+    for (;;) {
+        const int columns = form->column_threads * form->vector;
+        if (problem->kept_total * tiles < columns * FEW * (int64_t)limits->multiprocessors && columns * item >= WIDE &&
+            form->lane_threads < LANES) {
             form->column_threads /= 2;
-        form->lane_threads = few ? form->lane_threads * 2 : form->lane_threads / 2;
+            form->lane_threads *= 2;
+        } else if (waiting_bytes(problem, form) > SHARED_BYTES && form->lane_threads > 2) {
+            form->lane_threads /= 2;
+        } else {
+            return;
+        }
         form->present = form->held = LANES / form->lane_threads;
     }
 }
@@ -235,8 +239,9 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     while (block_threads(&form) * form.vector * mf_emit_state_bytes(problem) > SHARED_BYTES && form.lane_threads > 2)
         form.lane_threads /= 2;
     form.present = form.held = LANES / form.lane_threads;
-    make_room(problem, limits, &form);
-    if (!at_once && mf_gpu_has_logsums(problem) && threads == block_threads(&form))
+    if (!at_once)
+        make_room(problem, limits, &form);
+    if (mf_gpu_has_logsums(problem) && threads == block_threads(&form))
         form.room = (item > 4 ? 512 : GPU_ROOM) / threads; /* where columns are enough */
     return form;
 }
@@ -353,6 +358,7 @@ static struct columns_form form_of_one(const struct problem *problem, int widest
 static struct columns_form known_form(const struct problem *problem, int64_t tiles, int widest,
                                       const struct gpu_limits *limits)
 {
+    enum { MUCH_WORDS = 4 };
     int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     const int one = problem->program.reducer_count == 1;
     const struct columns_form none = {.vector = 0};
@@ -372,6 +378,9 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
     const struct columns_form few = mf_columns_few_form(problem, tiles, widest, limits->multiprocessors, many);
     if (few.vector)
         return few;
+    if (!many && item > 1 && words > MUCH_WORDS &&
+        problem->kept_total * tiles >= (int64_t)GPU_WARP * limits->multiprocessors)
+        return form_in_turn(problem, widest, limits);
     if (!many)
         return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
     if ((item > 4 || (words == 4 && one)) && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
@@ -473,6 +482,22 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
            !whole && !(in_turn && much);
 }
 
+/* What kernels in turn are told beside their form. */
+static void define_turns(const struct problem *problem, const struct columns_form *form, struct gpu_text *macros)
+{
+    const int64_t reduced = problem->reduced_total;
+    const int sums = form->in_turn && mf_gpu_has_logsums(problem), item = mf_gpu_widest_item(problem);
+    const int pairs = sums && has_pairs(problem, form->vector);
+    mf_text_add(macros, "#define FLOWING %d\n#define GATHERED %d\n",
+                sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
+                sums && item == 4);
+    const int waits = states_wait(problem, form), shared = waits && waiting_bytes(problem, form) <= SHARED_BYTES;
+    mf_text_add(macros,
+                "#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_SHARED %d\n"
+                "#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
+                pairs ? whole_batch(reduced, form->batch) : form->batch, shared, sums && waits && !shared);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     enum { ROOM_WIDE = GPU_ROOM * 3 / 4 };
@@ -507,25 +532,15 @@ static mf_status make(struct mf_plan *plan)
     /* without the kernel for whole tiles; so too where the last tile would take others' time */
     const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
-        if (mf_gpu_widest_item(problem) > 4 || !mf_gpu_has_logsums(problem)) /* fewer warps: solve_rows.c */
-            choice.most_beside = GPU_ROOM / choice.threads;
+        choice.most_beside = GPU_ROOM / choice.threads; /* fewer warps: solve_rows.c */
         choice.reads_once = choice.reads_once && mf_gpu_widest_item(problem) == 4;
         choice.beside = (mf_gpu_widest_item(problem) > 4 || one_part ? ROOM_WIDE : GPU_ROOM) / choice.threads;
         mf_gpu_define_lanes(problem, form.vector, &choice.macros);
         mf_text_append(&choice.functions, mf_text_lanes_cl);
     }
-    if (form.in_turn && !whole && form.vector > 1 && mf_gpu_has_paired_sums(problem))
+    if (form.in_turn && form.vector > 1 && mf_gpu_has_paired_sums(problem))
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
-    const int sums = form.in_turn && mf_gpu_has_logsums(problem), item = mf_gpu_widest_item(problem);
-    const int pairs = sums && has_pairs(problem, form.vector);
-    mf_text_add(&choice.macros, "#define FLOWING %d\n#define GATHERED %d\n",
-                sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
-                sums && item == 4);
-    const int waits = states_wait(problem, &form), shared = waits && waiting_bytes(problem, &form) <= SHARED_BYTES;
-    mf_text_add(&choice.macros,
-                "#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_SHARED %d\n"
-                "#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
-                pairs ? whole_batch(reduced, form.batch) : form.batch, shared, sums && waits && !shared);
+    define_turns(problem, &form, &choice.macros);
     mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros, "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n",

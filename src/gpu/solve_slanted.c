@@ -140,6 +140,13 @@ static int blocks_beside(const struct problem *problem, const struct slanted_for
     return mf_clamp((mf_emit_bytes_operand(problem) >= 0 ? 2048 : 1536) / form->threads, 1, 16);
 }
 
+/* Large blocks leave a thread 96 registers, of which long functions spill some. */
+static int most_threads(const struct mf_plan *plan)
+{
+    enum { FEWER_THREADS = 384 };
+    return mf_gpu_most_threads(plan, mf_gpu_has_long_maps(&plan->problem) ? FEWER_THREADS : MOST_THREADS);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -147,7 +154,7 @@ static mf_status make(struct mf_plan *plan)
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     int operand = mf_gpu_only_operand(problem);
     int64_t reduced = problem->reduced_total, tiles = (reduced + TILE - 1) / TILE;
-    const struct slanted_form form = slanted_form(problem, tiles, mf_gpu_most_threads(plan, MOST_THREADS), limits);
+    const struct slanted_form form = slanted_form(problem, tiles, most_threads(plan), limits);
     int64_t column_blocks = problem->kept_total / nest->size[nest->kept - 1] * form.pieces;
     int64_t parts = tiles > 1 ? 32 * (int64_t)limits->multiprocessors / column_blocks : 1;
     parts = parts < 1 ? 1 : parts > tiles ? tiles : parts;

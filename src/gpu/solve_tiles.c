@@ -343,7 +343,7 @@ static mf_status make(struct mf_plan *plan)
     choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,
-                "#define BATCH %d\n#define TEAM_VECTOR %d\n#define FEW %d\n"
+                "#define BATCH BATCH_OF(%d)\n#define TEAM_VECTOR %d\n#define FEW %d\n"
                 "#define OUTPUTS_BESIDE %d\n#define BY_LANE %d\n#define TOGETHER %d\n#define AWAITED %d\n"
                 "#define WHOLE_RUNS %d\n",
                 form.batch, choice.vector, few, beside, lanes > 0,
