@@ -7,7 +7,7 @@
 #include "texts.h"
 
 /* Bytes of shared memory that a block's states may take. */
-enum { SHARED_BYTES = 40 << 10 };
+enum { SHARED_BYTES = 40 << 10, MUCH_WORDS = 4 /* of a lane */ };
 
 /* Whether neighbouring columns are a few elements apart in all operands, and so many that a warp's share lines. */
 static int are_apart(const struct problem *problem)
@@ -61,7 +61,9 @@ struct columns_form mf_columns_form(const struct problem *problem, int vector, i
     struct columns_form form = {.vector = vector, .column_threads = beside, .groups = 1};
     form.held = held < lanes ? held : lanes;
     form.lane_threads = lanes / form.held;
-    while ((block_threads(&form) * vector * state > SHARED_BYTES || block_threads(&form) > MOST_THREADS) &&
+    /* of larger blocks large states would be spilled */
+    const int most_alone = mf_emit_lane_words(problem) > (item > 1 ? 1 : 2) * MUCH_WORDS ? 256 : MOST_THREADS;
+    while ((block_threads(&form) * vector * state > SHARED_BYTES || block_threads(&form) > most_alone) &&
            form.lane_threads > 1) {
         form.lane_threads /= 2;
         form.held *= 2;
@@ -170,7 +172,8 @@ static int states_wait(const struct problem *problem, const struct columns_form 
     enum { LEAST_WORDS = 4 };
     if (!mf_gpu_has_logsums(problem))
         return form->in_turn && mf_emit_state_words(problem) >= LEAST_WORDS;
-    return problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 || has_pairs(problem, form->vector);
+    return form->in_turn &&
+           (problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 || has_pairs(problem, form->vector));
 }
 
 /* Where states wait: narrower blocks where there are few, and fewer lanes beside each other until they have room.
@@ -358,7 +361,6 @@ static struct columns_form form_of_one(const struct problem *problem, int widest
 static struct columns_form known_form(const struct problem *problem, int64_t tiles, int widest,
                                       const struct gpu_limits *limits)
 {
-    enum { MUCH_WORDS = 4 };
     int item = mf_gpu_widest_item(problem), words = mf_emit_lane_words(problem);
     const int one = problem->program.reducer_count == 1;
     const struct columns_form none = {.vector = 0};
