@@ -1,5 +1,5 @@
 /* Problems on "opencl:0" against the CPU's reference, by the code of `modefold verify`: those of gpu_problems.txt and
- * problems.txt, and random ones.
+ * problems.txt, random ones, and those of gpu_wide.txt as they are computed where there are many multiprocessors.
  *
  * MODEFOLD_GPU_VERIFY_COUNT says how many random ones (150), MODEFOLD_GPU_VERIFY_SEED which (1). Nearly every problem
  * has a kernel of its own, and PoCL compiles one at a time: MODEFOLD_GPU_VERIFY_SHARE=1/2 takes the first of every 2
@@ -9,6 +9,9 @@
 #include "random.h"
 #include "verify.h"
 
+#include "gpu/gpu.h"
+#include "plan.h"
+
 enum {
     USUAL_RANDOM = 150,
     REOPEN = 200 /* a device holds every kernel that it has met: now and then a new one */
@@ -16,6 +19,7 @@ enum {
 
 static struct verifier verifier;
 static long part = 1, parts = 1, met;
+static int multiprocessors; /* that the device is said to have, or 0: its own */
 
 static long environment_number(const char *name, long otherwise)
 {
@@ -26,7 +30,11 @@ static long environment_number(const char *name, long otherwise)
 static int open_device(void)
 {
     mf_device_close(verifier.device[0]);
-    return mf_device_open("opencl:0", &verifier.device[0]) == MF_OK;
+    if (mf_device_open("opencl:0", &verifier.device[0]) != MF_OK)
+        return 0;
+    if (multiprocessors)
+        ((struct gpu_common *)verifier.device[0]->gpu)->limits.multiprocessors = multiprocessors;
+    return 1;
 }
 
 static void check_problem(const struct problem_line *line)
@@ -122,6 +130,17 @@ static void check_other_quotients(void)
     setenv("MODEFOLD_OPENCL_OPTIONS", options ? options : "", 1);
 }
 
+/* Forms are chosen by how many blocks a device has room for: those of a large one, by whatever is here. */
+static void check_many_multiprocessors(void)
+{
+    enum { OF_H100 = 132 };
+    multiprocessors = OF_H100;
+    if (CHECK_MSG(open_device(), "%s", mf_error()))
+        check_file(source_file("tests/gpu_wide.txt"), 20);
+    multiprocessors = 0;
+    CHECK_MSG(open_device(), "%s", mf_error());
+}
+
 /* A wrong bit would be noticed: one expected bit is made wrong. */
 static void check_that_it_compares(void)
 {
@@ -163,6 +182,7 @@ int main(void)
     check_file(source_file("tests/gpu_problems.txt"), 130);
     check_file(source_file("tests/problems.txt"), 50);
     check_random();
+    check_many_multiprocessors();
     verify_summary(stdout, &verifier);
     mf_device_close(verifier.device[0]);
     mf_device_close(verifier.reference);
