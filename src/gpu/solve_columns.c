@@ -169,11 +169,13 @@ static int waiting_bytes(const struct problem *problem, const struct columns_for
  * mean, var, max, min and argmax 1,740 and 2,670; but argmax alone 2,850 and 2,720.) */
 static int states_wait(const struct problem *problem, const struct columns_form *form)
 {
-    enum { LEAST_WORDS = 4 };
+    enum { LEAST_WORDS = 4, MOST_WORDS = 12 /* larger ones would leave a block few lanes beside each other */ };
+    const int words = mf_emit_state_words(problem);
+    if (!form->in_turn || words > MOST_WORDS)
+        return 0;
     if (!mf_gpu_has_logsums(problem))
-        return form->in_turn && mf_emit_state_words(problem) >= LEAST_WORDS;
-    return form->in_turn &&
-           (problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 || has_pairs(problem, form->vector));
+        return words >= LEAST_WORDS;
+    return problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 || has_pairs(problem, form->vector);
 }
 
 /* Where states wait: narrower blocks where there are few, and fewer lanes beside each other until they have room.
