@@ -7,7 +7,7 @@
 #include "texts.h"
 
 /* Bytes of shared memory that a block's states may take. */
-enum { SHARED_BYTES = 40 << 10, MUCH_WORDS = 4 /* of a lane */ };
+enum { SHARED_BYTES = 40 << 10, MUCH_WORDS = 4 /* of a lane, whose registers are then few; of bytes 8 */ };
 
 /* Whether neighbouring columns are a few elements apart in all operands, and so many that a warp's share lines. */
 static int are_apart(const struct problem *problem)
@@ -169,7 +169,7 @@ static int waiting_bytes(const struct problem *problem, const struct columns_for
  * mean, var, max, min and argmax 1,740 and 2,670; but argmax alone 2,850 and 2,720.) */
 static int states_wait(const struct problem *problem, const struct columns_form *form)
 {
-    enum { LEAST_WORDS = 4, MOST_WORDS = 12 /* larger ones would leave a block few lanes beside each other */ };
+    enum { LEAST_WORDS = 4, MOST_WORDS = 12 /* larger ones take registers: a block would have few lanes */ };
     const int words = mf_emit_state_words(problem);
     if (!form->in_turn || words > MOST_WORDS)
         return 0;
@@ -182,7 +182,7 @@ static int states_wait(const struct problem *problem, const struct columns_form 
  * (H100: var of i16, 8000 by 8000, 1,250 GB/s, with 64 columns and half the lanes 1,050, with 32 columns 1,770.) */
 static void make_room(const struct problem *problem, const struct gpu_limits *limits, struct columns_form *form)
 {
-    enum { FEW = 3 /* blocks of a multiprocessor */, WIDE = 128 /* bytes */ };
+    enum { FEW = 3 /* blocks of a multiprocessor */, WIDE = 128 /* bytes */, LEAST_THREADS = 128 };
     const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
     const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
     if (!states_wait(problem, form) || (one && mf_gpu_has_logsums(problem)))
@@ -193,7 +193,7 @@ static void make_room(const struct problem *problem, const struct gpu_limits *li
             form->lane_threads < LANES) {
             form->column_threads /= 2;
             form->lane_threads *= 2;
-        } else if (waiting_bytes(problem, form) > SHARED_BYTES && form->lane_threads > 2) {
+        } else if (waiting_bytes(problem, form) > SHARED_BYTES && block_threads(form) > LEAST_THREADS) {
             form->lane_threads /= 2;
         } else {
             return;
@@ -241,8 +241,8 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     form.batch = mf_clamp(mf_power_above(steps), 1, batch);
     form.column_threads = mf_clamp(mf_power_above(problem->kept_total), 1, beside / form.vector);
     form.lane_threads = mf_clamp(threads / form.column_threads, 2, LANES);
-    while (block_threads(&form) * form.vector * mf_emit_state_bytes(problem) > SHARED_BYTES && form.lane_threads > 2)
-        form.lane_threads /= 2;
+    while (block_threads(&form) * form.vector * mf_emit_state_bytes(problem) > SHARED_BYTES)
+        *(form.lane_threads > 2 ? &form.lane_threads : &form.column_threads) /= 2;
     form.present = form.held = LANES / form.lane_threads;
     if (!at_once)
         make_room(problem, limits, &form);

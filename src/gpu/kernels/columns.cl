@@ -382,7 +382,7 @@ static inline int turns_of_columns(weights_type weights_, struct tensors T, shap
             s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
         }
         keep_origins(&origins, l[0]);
-#if WHOLE_LANES || WAITS_IN_SHARED /* the elements take the registers, or what sums ask */
+#if WHOLE_LANES || WAITS_IN_SHARED /* the elements take the registers, or states, or what sums ask */
         int level = 0;
         NO_UNROLL
         for (; i >> level & 1; level++) {
