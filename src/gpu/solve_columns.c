@@ -169,7 +169,7 @@ static int waiting_bytes(const struct problem *problem, const struct columns_for
  * mean, var, max, min and argmax 1,740 and 2,670; but argmax alone 2,850 and 2,720.) */
 static int states_wait(const struct problem *problem, const struct columns_form *form)
 {
-    enum { LEAST_WORDS = 4, MOST_WORDS = 12 /* larger ones take registers: a block would have few lanes */ };
+    enum { LEAST_WORDS = 4, MOST_WORDS = 14 /* larger ones take registers: a block would have few lanes */ };
     const int words = mf_emit_state_words(problem);
     if (!form->in_turn || words > MOST_WORDS)
         return 0;

@@ -319,6 +319,13 @@ static inline void flowing_lane(struct tensors T, shape_ptr S, struct place star
 }
 #endif
 
+/* Where a state waits when not in a register, because the elements, other states, or what sums ask take these. */
+#if WHOLE_LANES || WAITS_IN_SHARED
+#define WAITING(level, c) waiting[((level) * VECTOR + (c)) * THREADS + THREAD]
+#elif WAITS_IN_MEMORY
+#define WAITING(level, c) pending[level][c]
+#endif
+
 /* A thread's lanes in the order in which the tree joins them: the numbers' bits reversed. Two subtrees of equal height
  * become one as soon as both are there; the last lane completes them all. plain: whether sums are taken to be plain
  * together; the result: whether they were. */
@@ -382,33 +389,19 @@ static inline int turns_of_columns(weights_type weights_, struct tensors T, shap
             s[c] = lane_state(S, l[c], first + lane, lane_count(n, lane));
         }
         keep_origins(&origins, l[0]);
-#if WHOLE_LANES || WAITS_IN_SHARED /* the elements take the registers, or states, or what sums ask */
+#ifdef WAITING
         int level = 0;
         NO_UNROLL
         for (; i >> level & 1; level++) {
             const int apart = LANE_THREADS << (TURN_LEVELS - 1 - level);
             UNROLL
             for (int c = 0; c < VECTOR; c++)
-                s[c] = join_lanes(weights_, waiting[(level * VECTOR + c) * THREADS + THREAD], s[c], apart,
-                                  lane & (apart - 1), here, weighed, plain);
+                s[c] = join_lanes(weights_, WAITING(level, c), s[c], apart, lane & (apart - 1), here, weighed, plain);
         }
         UNROLL
         for (int c = 0; c < VECTOR; c++)
             if (level < TURN_LEVELS)
-                waiting[(level * VECTOR + c) * THREADS + THREAD] = s[c];
-        (void)waits;
-#elif WAITS_IN_MEMORY
-        int level = 0;
-        NO_UNROLL
-        for (; i >> level & 1; level++) {
-            const int apart = LANE_THREADS << (TURN_LEVELS - 1 - level);
-            UNROLL
-            for (int c = 0; c < VECTOR; c++)
-                s[c] = join_lanes(weights_, pending[level][c], s[c], apart, lane & (apart - 1), here, weighed, plain);
-        }
-        UNROLL
-        for (int c = 0; c < VECTOR; c++)
-            pending[level][c] = s[c];
+                WAITING(level, c) = s[c];
         (void)waits;
 #else
         UNROLL
