@@ -482,8 +482,9 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
 {
     enum { MOST_WORDS = 4 };
     const int much = mf_gpu_has_logsums(problem) || mf_emit_lane_words(problem) > MOST_WORDS;
-    return mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count && problem->reduced_total >= LANES &&
-           !whole && !(in_turn && much);
+    const int merges = mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count &&
+                       problem->reduced_total >= LANES && !whole && !(in_turn && much);
+    return merges << (((problem->reduced_total - 1) & (TILE - 1)) >= LANES - 1);
 }
 
 /* What kernels in turn are told beside their form. */
@@ -492,14 +493,13 @@ static void define_turns(const struct problem *problem, const struct columns_for
     const int64_t reduced = problem->reduced_total;
     const int sums = form->in_turn && mf_gpu_has_logsums(problem), item = mf_gpu_widest_item(problem);
     const int pairs = sums && has_pairs(problem, form->vector);
-    mf_text_add(macros, "#define FLOWING %d\n#define GATHERED %d\n",
-                sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
-                sums && item == 4);
     const int waits = states_wait(problem, form), shared = waits && waiting_bytes(problem, form) <= SHARED_BYTES;
-    mf_text_add(macros,
-                "#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_SHARED %d\n"
-                "#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
-                pairs ? whole_batch(reduced, form->batch) : form->batch, shared, sums && waits && !shared);
+    mf_text_add(
+        macros,
+        "#define FLOWING %d\n#define GATHERED %d\n#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_SHARED %d\n"
+        "#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
+        sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
+        sums && item == 4, pairs ? whole_batch(reduced, form->batch) : form->batch, shared, sums && waits && !shared);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -534,7 +534,7 @@ static mf_status make(struct mf_plan *plan)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + GPU_COUNTERS * 4 * column_blocks;
     /* without the kernel for whole tiles; so too where the last tile would take others' time */
-    const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
+    const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : (reduced & (TILE - 1)) > TILE / 2);
     if (whole) {
         choice.most_beside = GPU_ROOM / choice.threads; /* fewer warps: solve_rows.c */
         choice.reads_once = choice.reads_once && mf_gpu_widest_item(problem) == 4;
@@ -547,16 +547,15 @@ static mf_status make(struct mf_plan *plan)
     define_turns(problem, &form, &choice.macros);
     mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
-    mf_text_add(&choice.macros, "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n",
-                merges_by_weights(problem, form.in_turn, whole));
     mf_text_add(&choice.macros,
+                "#define MERGE_WEIGHTS %d\n#define WEIGHT_SETS 2\n"
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %s(%d)\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n"
-                "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define STORES_VECTORS %d\n"
-                "#define JOIN_STATES %d\n#define ALONE %d\n",
-                form.column_threads, form.lane_threads, form.held, form.in_turn ? "BATCH_OF" : "BATCH_OR_HALF",
-                form.batch, form.in_turn, form.present, reduced <= LANES, form.together, whole, one_part,
-                form.vector > form.lane_threads, choice.threads * form.vector, tiles > 1 && parts == 1);
+                "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define ALONE %d\n"
+                "#define STORES_VECTORS (VECTOR > LANE_THREADS)\n#define JOIN_STATES (THREADS * VECTOR)\n",
+                merges_by_weights(problem, form.in_turn, whole), form.column_threads, form.lane_threads, form.held,
+                form.in_turn ? "BATCH_OF" : "BATCH_OR_HALF", form.batch, form.in_turn, form.present, reduced <= LANES,
+                form.together, whole, one_part, tiles > 1 && parts == 1);
     mf_gpu_define_join(problem, block_columns, tiles, share, &choice.macros);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",

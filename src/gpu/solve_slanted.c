@@ -190,10 +190,10 @@ static mf_status make(struct mf_plan *plan)
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
                 "#define LANE_THREADS %d\n#define HELD %d\n#define BATCH BATCH_OF(%d)\n#define TEAM_VECTOR 1\n"
-                "#define PRESENT %d\n#define ONE_STEP %d\n#define ONE_TILE %d\n#define ITEM %d\n"
+                "#define PRESENT %d\n#define ONE_STEP %d\n#define ITEM %d\n"
                 "#define SHARED_PARTS (THREADS * (VECTOR + 1))\n#define JOIN_STATES (SHARED_PARTS / (BYTES ? 2 : "
                 "1))\n",
-                form.lane_threads, form.held, form.batch, form.present, reduced <= LANES, tiles == 1,
+                form.lane_threads, form.held, form.batch, form.present, reduced <= LANES,
                 mf_gpu_widest_item(problem) < 4 ? mf_gpu_widest_item(problem) : 0);
     mf_gpu_define_join(problem, form.columns, tiles, share, &choice.macros);
     snprintf(choice.text, sizeof choice.text,

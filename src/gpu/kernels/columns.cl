@@ -79,42 +79,39 @@ static inline struct place walked(shape_ptr S, struct place start, struct walk *
 #if !IN_TURN
 /* Steps k ... k+steps-1: the loads first. */
 static inline void column_batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n, int full,
-                                int steps, int vectors, struct lane l[HELD][VECTOR])
+                                const int steps, int vectors, struct lane l[HELD][VECTOR])
 {
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
     struct raws r[BATCH][PRESENT];
     struct place p[BATCH][PRESENT];
     struct walk walk = walk_from(S, start, first + k * LANES + own, LANE_THREADS);
     UNROLL
-    for (int u = 0; u < BATCH; u++)
+    for (int u = 0; u < steps; u++)
         UNROLL
         for (int i = 0; i < PRESENT; i++) {
             const int e = (k + u) * LANES + own + LANE_THREADS * i;
             r[u][i] = no_elements();
-            if (u < steps) {
-                p[u][i] = walked(S, start, &walk, u + i > 0);
-                if ((full || e < n) && inside(S, p[u][i]))
-                    r[u][i] = fetch_vector(T, S, p[u][i], KEPT - 1, vectors);
-            }
+            p[u][i] = walked(S, start, &walk, u + i > 0);
+            if ((full || e < n) && inside(S, p[u][i]))
+                r[u][i] = fetch_vector(T, S, p[u][i], KEPT - 1, vectors);
         }
     BATCH_LOADED();
     UNROLL
-    for (int u = 0; u < BATCH; u++)
+    for (int u = 0; u < steps; u++)
         UNROLL
         for (int i = 0; i < PRESENT; i++) {
             const int e = (k + u) * LANES + own + LANE_THREADS * i;
             const struct weights w = weights_of(k + u);
-            const int present = PRESENCE(u < steps && (full || e < n), inside(S, p[u][i]));
-            if (u < steps)
-                UNROLL
-                for (int c = 0; c < VECTOR; c++) {
+            const int present = PRESENCE(full || e < n, inside(S, p[u][i]));
+            UNROLL
+            for (int c = 0; c < VECTOR; c++) {
 #if BYTES /* any lane will do */
-                    l[0][c].r0 = FOLD_BYTES(l[0][c].r0, r[u][i].words[c / 4], (uint32_t)(present != 0) << 8 * (c % 4));
-                    continue;
+                l[0][c].r0 = FOLD_BYTES(l[0][c].r0, r[u][i].words[c / 4], (uint32_t)(present != 0) << 8 * (c % 4));
+                continue;
 #endif
-                    chain(S, &l[i][c], map_element(one_of_vector(r[u][i], c)), k + u, first + own + LANE_THREADS * i, w,
-                          present);
-                }
+                chain(S, &l[i][c], map_element(one_of_vector(r[u][i], c)), k + u, first + own + LANE_THREADS * i, w,
+                      present);
+            }
         }
 }
 
@@ -516,41 +513,44 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     /* the last tile first: it may have fewer elements, which then takes longer */
-    const int64_t part = S->p[1] - 1 - block_over(S->p[4]), columns = block_past(S->p[4]) * BLOCK_COLUMNS, tiles = S->p[0];
+    const int64_t part = S->p[1] - 1 - block_over(S->p[4]), columns = block_past(S->p[4]) * BLOCK_COLUMNS;
+    const int64_t tiles = ONE_TILE ? 1 : S->p[0];
     const int64_t o = columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
-    const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
+    const int64_t end = ONE_TILE ? 1 : (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
     GLOBAL struct state *states = (GLOBAL struct state *)workspace;
 #if MERGE_WEIGHTS
     make_weights(weights_, (int)(S->reduced_total - (tiles - 1) * TILE));
-    make_weights(weights_ + 2 * LEVELS, TILE);
+    if (!ONE_TILE)
+        make_weights(weights_ + 2 * LEVELS, TILE);
     BARRIER();
 #endif
-    for (int64_t tile = part * S->p[2]; tile < end; tile++) {
+    for (int64_t tile = ONE_TILE ? 0 : part * S->p[2]; tile < end; tile++) {
         const int64_t left = S->reduced_total - tile * TILE;
         const int here = left < TILE ? (int)left : TILE, n = o >= S->kept_total ? 0 : here;
+        const int weighed = MERGE_WEIGHTS > 1 || (MERGE_WEIGHTS && here >= LANES);
         const weights_type weights = weights_ + (MERGE_WEIGHTS && tile < tiles - 1 ? 2 * LEVELS : 0);
 #if IN_TURN
         struct state s[1][VECTOR];
-        if (MERGE_WEIGHTS && here >= LANES)
+        if (weighed)
             column_turns(weights, T, S, start, tile * TILE, n, here, b.vectors != 0, 1, shared, s[0]);
         else
             column_turns(weights, T, S, start, tile * TILE, n, here, b.vectors != 0, 0, shared, s[0]);
 #else
         struct state s[HELD][VECTOR];
         column_lanes(T, S, start, tile * TILE, n, b.vectors != 0, s);
-        if (MERGE_WEIGHTS && here >= LANES)
+        if (weighed)
             own_levels(weights, here, 1, s);
         else
             own_levels(weights, here, 0, s);
 #endif
-        if (MERGE_WEIGHTS && here >= LANES)
+        if (weighed)
             column_tree(exchange_, weights, shared, here, 1, s[0]);
         else
             column_tree(exchange_, weights, shared, here, 0, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
 #if STORES_VECTORS
-            if (tiles == 1) {
+            if (ONE_TILE) {
                 if (o < S->kept_total)
                     finish_vector(T, S, o, s[0]);
                 continue;
@@ -561,15 +561,15 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                 const int64_t at = o + (ONE_COLUMN ? THREAD % OF_COLUMNS / (COLUMN_THREADS * BESIDE) : c);
                 if (at >= S->kept_total)
                     continue;
-                if (tiles == 1)
+                if (ONE_TILE)
                     finish_output(T, S, at, s[0][c], S->reduced_total);
                 else
                     states[tile * S->kept_total + at] = s[0][c];
             }
         }
     }
-    if (tiles == 1)
-        return;
+#if !ONE_TILE
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
     join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), part, shared, &flag);
+#endif
 }

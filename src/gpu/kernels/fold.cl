@@ -230,19 +230,19 @@ static inline void chain_lanes(shape_ptr S, struct raws r, int step, int64_t num
 /* `steps` steps: the loads first, so that they are in flight together. Elements from n on are missing; there vectors
  * read the last ones before, which are not used: conditions would keep loads apart. */
 static inline void batch(struct tensors T, shape_ptr S, struct place start, int64_t first, int k, int n,
-                         int full, int steps, int vectors, int shift, struct lane s[OWN])
+                         int full, const int steps, int vectors, int shift, struct lane s[OWN])
 {
     const int t = THREAD % TEAM, last = SHIFTED ? (n + shift - 1) / OWN * OWN - shift : n - OWN / FETCHES;
     struct raws r[BATCH][FETCHES];
     struct place p[BATCH][FETCHES];
     const struct place from = element_place(S, start, first + k * LANES + lane_of(t, 0) - shift);
     UNROLL
-    for (int u = 0; u < BATCH; u++)
+    for (int u = 0; u < steps; u++)
         UNROLL
         for (int f = 0; f < FETCHES; f++) {
             const int e = (k + u) * LANES + lane_of(t, f) - shift;
             r[u][f] = no_elements();
-            if (u < steps && (full || TEAM_VECTOR > 1 || e < n)) {
+            if (full || TEAM_VECTOR > 1 || e < n) {
                 if (full && ONE_ADDRESS) /* the others at constant distances */
                     p[u][f] = place_beside(S, from, LOOPS - 1, u * LANES + lane_of(0, f));
                 else
@@ -258,22 +258,20 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
     BATCH_LOADED();
 #if BYTES
     UNROLL
-    for (int u = 0; u < BATCH; u++)
-        if (u < steps)
-            add_vector(&s[0], r[u][0], full, (k + u) * LANES + lane_of(t, 0) - shift, n);
+    for (int u = 0; u < steps; u++)
+        add_vector(&s[0], r[u][0], full, (k + u) * LANES + lane_of(t, 0) - shift, n);
     return;
 #endif
     UNROLL
-    for (int u = 0; u < BATCH; u++) {
+    for (int u = 0; u < steps; u++) {
         const struct weights w = weights_of(k + u);
 #if PAIRED_FOLDS
         UNROLL
         for (int j = 0; j < OWN; j += 2)
-            if (u < steps)
-                chain_pair(s + j, pair_at(r[u][0], j), full || (k + u) * LANES + lane_of(t, 0) < n);
+            chain_pair(s + j, pair_at(r[u][0], j), full || (k + u) * LANES + lane_of(t, 0) < n);
 #endif
 #if SHIFTED /* only the first and the last step have gaps; behind the second all lanes have had elements */
-        if (u < steps && k + u > 1 && (k + u + 1) * LANES - shift <= n) {
+        if (k + u > 1 && (k + u + 1) * LANES - shift <= n) {
             UNROLL
             for (int j = 0; j < OWN; j++)
                 chain_behind(S, &s[j], map_element(one_of_vector(r[u][0], j)), k + u, 1, first, w, 1);
@@ -283,12 +281,10 @@ static inline void batch(struct tensors T, shape_ptr S, struct place start, int6
         UNROLL
         for (int j = 0; j < OWN; j++) {
             const int e = (k + u) * LANES + lane_of(t, j) - shift, f = FETCHES == 1 ? 0 : j, v = FETCHES == 1 ? j : 0;
-            if (u < steps) {
-                const int present = PRESENCE(full || (e < n && (!SHIFTED || e >= 0)), inside(S, p[u][f]));
-                const int before = SHIFTED && lane_of(t, j) < shift ? k + u - 1 : k + u;
-                chain_behind(S, &s[j], map_element(one_of_vector(r[u][f], v)), k + u, before, first + lane_of(t, j), w,
-                             present);
-            }
+            const int present = PRESENCE(full || (e < n && (!SHIFTED || e >= 0)), inside(S, p[u][f]));
+            const int before = SHIFTED && lane_of(t, j) < shift ? k + u - 1 : k + u;
+            chain_behind(S, &s[j], map_element(one_of_vector(r[u][f], v)), k + u, before, first + lane_of(t, j), w,
+                         present);
         }
     }
 }

@@ -2,14 +2,16 @@
  * last joins them. FEW: at least how many tiles a column has, where one thread joins them; else 1. GROUPED: parts are tiles,
  * and so many, TILE at most, that the last of every GROUPS-th's blocks joins those first, while other blocks do the same
  * for theirs. JOIN_STATES: states that shared memory has room for. JOIN_LANES: that a column's tiles have,
- * JOIN_CHAINED: several in one. JOIN_COLUMNS: of a block. Blocks side by side have COUNTERS. ALONE: no others have tiles of a
+ * JOIN_CHAINED: several in one, 2: more than a tile of tiles. JOIN_COLUMNS: of a block. Blocks side by side have COUNTERS. ALONE: no others have tiles of a
  * block's columns. */
 #ifndef ALONE
 #define ALONE 0
 #endif
+#define ONE_TILE (JOIN_LANES == 1)
 enum { GROUPS = 16, COUNTERS = GROUPS + 1 };
 
-#if FEW > 1
+#if ONE_TILE
+#elif FEW > 1
 /* A column's few tiles, by one thread. */
 static inline struct state few_tiles(GLOBAL const struct state *states, int64_t stride, int count)
 {
@@ -121,6 +123,7 @@ static inline void join_tiles(struct tensors T, shape_ptr S, GLOBAL struct state
 }
 #endif
 
+#if !ONE_TILE
 /* The outputs of `count` columns from number `columns` on, of whose tiles the block has part number `part`; counter: whose
  * blocks these are. shared: THREADS states, and JOIN_STATES. */
 static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape_ptr S, GLOBAL struct state *states,
@@ -149,7 +152,7 @@ static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape
     for (int c = THREAD; c < count; c += THREADS)
         finish_output(T, S, columns + c, few_tiles(states + columns + c, S->kept_total, n), S->reduced_total);
 #else
-    if (S->p[0] <= TILE && JOIN_LANES <= JOIN_STATES) {
+    if (JOIN_CHAINED < 2 && JOIN_LANES <= JOIN_STATES) {
         join_tiles(T, S, states, columns, count, 0, 1, JOIN_LANES, n, shared);
         return;
     }
@@ -159,3 +162,4 @@ static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape
 #endif
 #endif
 }
+#endif

@@ -324,7 +324,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         NO_UNROLL
         for (int c = THREAD; c < count; c += THREADS) {
             const struct state s = slant_column(shared, pitch, c);
-            if (tiles == 1)
+            if (ONE_TILE)
                 finish_output(T, S, columns + c, s, S->reduced_total);
             else
                 states[tile * S->kept_total + columns + c] = s;
@@ -332,7 +332,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         if (!ONE_TILE)
             BARRIER();
     }
-    if (tiles > 1)
-        join_columns(exchange_, T, S, states, columns, count, block, share,
-                     (SHARED_POINTER struct state *)shared, &flag);
+#if !ONE_TILE
+    join_columns(exchange_, T, S, states, columns, count, block, share, (SHARED_POINTER struct state *)shared, &flag);
+#endif
 }
