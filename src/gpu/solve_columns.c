@@ -210,25 +210,28 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
     int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
     const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept - 1);
+    const int alone = words <= 4; /* else there would be too few registers */
     if (at_once) {
         vector = at_once;
         beside = vector * GPU_WARP;
         batch = TILE / LANES;
-        threads = 128;
+        threads = problem->reduced_total % TILE && item == 2 ? 256 : 128;
     } else if (mf_gpu_has_logsums(problem)) {
         const int pairs = has_pairs(problem, widest);
-        const int alone = words <= 4; /* else there would be too few registers */
         vector = pairs && alone && widest >= 4 ? 4 : 2;
-        beside = item < 4 ? 64 : GPU_WARP;
+        beside = item < 4 && alone ? 64 : GPU_WARP;
         batch = pairs ? 4 : item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
         threads = item < 4 && alone && words != 3 ? 512 : 256;
         if (vector == 4)
             threads = pair_threads(problem, limits);
     } else if (widest > 1) {
-        vector = words > 8 ? 1 : words > 3 ? 2 : 4;
-        beside = mf_clamp(256 / item, 1, 64);
-        batch = item > 4 && words > 8 ? 8 : 16;
-        threads = item == 4 && mf_emit_has_kind(problem, RED_MOMENTS) ? 128 : 256;
+        /* H100, argmax, 32768 by 4096: bf16, vectors of 4 2,650 GB/s, of 2 2,800; u8, 64 columns by 256 threads 1,320,
+         * 32 by 128 1,410, and whole tiles at once 2,000 */
+        const int bytes = item == 1 && words <= 4 && mf_emit_has_kind(problem, RED_ARG);
+        vector = words > 8 ? 1 : bytes || (words <= 3 && item != 2) ? 4 : 2;
+        beside = bytes ? GPU_WARP : mf_clamp(256 / item, 1, 64);
+        batch = item > 4 && words > 8 ? 8 : bytes && problem->reduced_total % TILE == 0 ? TILE / LANES : 16;
+        threads = bytes || (item == 4 && mf_emit_has_kind(problem, RED_MOMENTS)) ? 128 : 256;
     } else {
         vector = 1;
         beside = GPU_WARP;
@@ -246,7 +249,7 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     form.present = form.held = LANES / form.lane_threads;
     if (!at_once)
         make_room(problem, limits, &form);
-    if (mf_gpu_has_logsums(problem) && threads == block_threads(&form))
+    if (mf_gpu_has_logsums(problem) && alone && threads == block_threads(&form))
         form.room = (item > 4 ? 512 : GPU_ROOM) / threads; /* where columns are enough */
     return form;
 }
@@ -377,7 +380,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                        words == (item > 4 ? 2 : 1) && problem->kept_total >= 256 * limits->multiprocessors
                    ? mf_columns_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
-    if (mf_gpu_has_logsums(problem))
+    if (mf_gpu_has_logsums(problem) || (many && one && item == 2 && widest > 1 && mf_emit_has_kind(problem, RED_ARG)))
         return form_in_turn(problem, widest, limits);
     const struct columns_form few = mf_columns_few_form(problem, tiles, widest, limits->multiprocessors, many);
     if (few.vector)
