@@ -516,7 +516,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t part = S->p[1] - 1 - block_over(S->p[4]), columns = block_past(S->p[4]) * BLOCK_COLUMNS;
     const int64_t tiles = ONE_TILE ? 1 : S->p[0];
     const int64_t o = columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
-    const int64_t end = ONE_TILE ? 1 : (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
+    const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
     GLOBAL struct state *states = (GLOBAL struct state *)workspace;
 #if MERGE_WEIGHTS
@@ -525,7 +525,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         make_weights(weights_ + 2 * LEVELS, TILE);
     BARRIER();
 #endif
-    for (int64_t tile = ONE_TILE ? 0 : part * S->p[2]; tile < end; tile++) {
+    for (int64_t tile = part * S->p[2]; tile < end; tile++) {
         const int64_t left = S->reduced_total - tile * TILE;
         const int here = left < TILE ? (int)left : TILE, n = o >= S->kept_total ? 0 : here;
         const int weighed = MERGE_WEIGHTS > 1 || (MERGE_WEIGHTS && here >= LANES);
@@ -550,7 +550,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             column_tree(exchange_, weights, shared, here, 0, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
 #if STORES_VECTORS
-            if (ONE_TILE) {
+            if (tiles == 1) {
                 if (o < S->kept_total)
                     finish_vector(T, S, o, s[0]);
                 continue;
@@ -561,7 +561,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                 const int64_t at = o + (ONE_COLUMN ? THREAD % OF_COLUMNS / (COLUMN_THREADS * BESIDE) : c);
                 if (at >= S->kept_total)
                     continue;
-                if (ONE_TILE)
+                if (tiles == 1)
                     finish_output(T, S, at, s[0][c], S->reduced_total);
                 else
                     states[tile * S->kept_total + at] = s[0][c];
@@ -569,6 +569,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         }
     }
 #if !ONE_TILE
+    if (tiles == 1)
+        return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
     join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), part, shared, &flag);
 #endif
