@@ -215,7 +215,12 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
         vector = at_once;
         beside = vector * GPU_WARP;
         batch = TILE / LANES;
-        threads = problem->reduced_total % TILE && item == 2 ? 256 : 128;
+        /* of 16 bits twice as many where tiles are not whole, or blocks few (H200, argmax of bf16: 2048 by 50,000,
+         * 2,730 and 3,180 GB/s, 4096 by 16,384, 3,140 and 4,020; but 32768 by 4096, 4,090 and 3,990) */
+        enum { FEW_BLOCKS = 3 /* of a multiprocessor */, LEAST_STEPS = 16 };
+        const int few =
+            problem->kept_total / beside * (steps * LANES / TILE) < FEW_BLOCKS * (int64_t)limits->multiprocessors;
+        threads = item == 2 && steps >= LEAST_STEPS && (problem->reduced_total % TILE || few) ? 256 : 128;
     } else if (mf_gpu_has_logsums(problem)) {
         const int pairs = has_pairs(problem, widest);
         vector = pairs && alone && widest >= 4 ? 4 : 2;
@@ -380,7 +385,11 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                        words == (item > 4 ? 2 : 1) && problem->kept_total >= 256 * limits->multiprocessors
                    ? mf_columns_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
-    if (mf_gpu_has_logsums(problem) || (many && one && item == 2 && widest > 1 && mf_emit_has_kind(problem, RED_ARG)))
+    /* an index of 16 bits: where each multiprocessor has a block (H200, bf16, 401,408 by 128, 2,380 GB/s, now 2,890;
+     * H100, 12,544 by 2048, 2,050, in turn 1,960) */
+    const int index = one && item == 2 && widest > 1 && mf_emit_has_kind(problem, RED_ARG);
+    if (mf_gpu_has_logsums(problem) || (index && problem->kept_total * tiles_that_count(problem, tiles) >=
+                                                     2 * (int64_t)GPU_WARP * limits->multiprocessors))
         return form_in_turn(problem, widest, limits);
     const struct columns_form few = mf_columns_few_form(problem, tiles, widest, limits->multiprocessors, many);
     if (few.vector)
