@@ -232,7 +232,7 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
     } else if (widest > 1) {
         /* H100, argmax, 32768 by 4096: bf16, vectors of 4 2,650 GB/s, of 2 2,800; u8, 64 columns by 256 threads 1,320,
          * 32 by 128 1,410, and whole tiles at once 2,000 */
-        const int bytes = item == 1 && words <= 4 && mf_emit_has_kind(problem, RED_ARG);
+        const int bytes = item == 1 && words <= 4 && steps >= 16 && mf_emit_has_kind(problem, RED_ARG);
         vector = words > 8 ? 1 : bytes || (words <= 3 && item != 2) ? 4 : 2;
         beside = bytes ? GPU_WARP : mf_clamp(256 / item, 1, 64);
         batch = item > 4 && words > 8 ? 8 : bytes && problem->reduced_total % TILE == 0 ? TILE / LANES : 16;
@@ -385,9 +385,10 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                        words == (item > 4 ? 2 : 1) && problem->kept_total >= 256 * limits->multiprocessors
                    ? mf_columns_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
-    /* an index of 16 bits: where each multiprocessor has a block (H200, bf16, 401,408 by 128, 2,380 GB/s, now 2,890;
-     * H100, 12,544 by 2048, 2,050, in turn 1,960) */
-    const int index = one && item == 2 && widest > 1 && mf_emit_has_kind(problem, RED_ARG);
+    /* an index of bytes or 16-bit floats: where each multiprocessor has a block (H200, bf16, 401,408 by 128, 2,380
+     * and now 2,890 GB/s; H100, u8, 8000 by 8000, 840 and 1,040; but bf16, 12,544 by 2048, 2,050, in turn 1,960) */
+    const int index = one && item <= 2 && widest > 1 && mf_emit_has_kind(problem, RED_ARG) &&
+                      (item == 1 || mf_gpu_lanes_at_once(problem, problem->memory.kept - 1));
     if (mf_gpu_has_logsums(problem) || (index && problem->kept_total * tiles_that_count(problem, tiles) >=
                                                      2 * (int64_t)GPU_WARP * limits->multiprocessors))
         return form_in_turn(problem, widest, limits);
