@@ -260,8 +260,7 @@ void mf_gpu_define_join(const struct problem *problem, int64_t block_columns, in
                 "#define JOIN_COLUMNS %d\n",
                 tiles > MOST_FEW ? 1 : (int)mf_power_above(tiles),
                 mf_gpu_joins_groups(problem, block_columns, tiles, tiles_of_block),
-                tiles < LANES ? (int)mf_power_above(tiles) : LANES, (tiles > LANES) + (tiles > TILE),
-                (int)block_columns);
+                tiles < LANES ? (int)mf_power_above(tiles) : LANES, tiles > LANES, (int)block_columns);
 }
 
 /* The most threads of a block that is to have so many: NVIDIA's OpenCL says that it runs groups of 1024, then runs none

@@ -9,6 +9,9 @@
 /* Bytes of shared memory that a block's states may take. */
 enum { SHARED_BYTES = 40 << 10, MUCH_WORDS = 4 /* of a lane, whose registers are then few; of bytes 8 */ };
 
+/* Rows from which on indices of bytes and 16-bit floats were measured. */
+enum { LEAST_OF_INDEX = TILE / 2 };
+
 /* Whether neighbouring columns are a few elements apart in all operands, and so many that a warp's share lines. */
 static int are_apart(const struct problem *problem)
 {
@@ -208,7 +211,8 @@ static void make_room(const struct problem *problem, const struct gpu_limits *li
 static struct columns_form form_in_turn(const struct problem *problem, int widest, const struct gpu_limits *limits)
 {
     int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
-    int steps = (int)((problem->reduced_total + LANES - 1) / LANES), threads = 256, vector, beside, batch;
+    const int64_t reduced = problem->reduced_total;
+    int steps = (int)((reduced + LANES - 1) / LANES), threads = 256, vector, beside, batch;
     const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept - 1);
     const int alone = words <= 4; /* else there would be too few registers */
     if (at_once) {
@@ -217,10 +221,10 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
         batch = TILE / LANES;
         /* of 16 bits twice as many where tiles are not whole, or blocks few (H200, argmax of bf16: 2048 by 50,000,
          * 2,730 and 3,180 GB/s, 4096 by 16,384, 3,140 and 4,020; but 32768 by 4096, 4,090 and 3,990) */
-        enum { FEW_BLOCKS = 3 /* of a multiprocessor */, LEAST_STEPS = 16 };
-        const int few =
-            problem->kept_total / beside * (steps * LANES / TILE) < FEW_BLOCKS * (int64_t)limits->multiprocessors;
-        threads = item == 2 && steps >= LEAST_STEPS && (problem->reduced_total % TILE || few) ? 256 : 128;
+        enum { FEW_BLOCKS = 3 /* of a multiprocessor */ };
+        const int64_t blocks = problem->kept_total / beside * (reduced / TILE);
+        const int uneven = reduced % TILE || blocks < FEW_BLOCKS * (int64_t)limits->multiprocessors;
+        threads = item == 2 && reduced >= LEAST_OF_INDEX && uneven ? 256 : 128;
     } else if (mf_gpu_has_logsums(problem)) {
         const int pairs = has_pairs(problem, widest);
         vector = pairs && alone && widest >= 4 ? 4 : 2;
@@ -230,12 +234,12 @@ static struct columns_form form_in_turn(const struct problem *problem, int wides
         if (vector == 4)
             threads = pair_threads(problem, limits);
     } else if (widest > 1) {
-        /* H100, argmax, 32768 by 4096: bf16, vectors of 4 2,650 GB/s, of 2 2,800; u8, 64 columns by 256 threads 1,320,
-         * 32 by 128 1,410, and whole tiles at once 2,000 */
-        const int bytes = item == 1 && words <= 4 && steps >= 16 && mf_emit_has_kind(problem, RED_ARG);
-        vector = words > 8 ? 1 : bytes || (words <= 3 && item != 2) ? 4 : 2;
+        /* H100, argmax of u8, 32768 by 4096: 64 columns by 256 threads 1,320 GB/s, 32 by 128 1,410, and whole tiles at
+         * once 2,000 */
+        const int bytes = item == 1 && words <= 4 && reduced >= LEAST_OF_INDEX && mf_emit_has_kind(problem, RED_ARG);
+        vector = words > 8 ? 1 : words > 3 && !bytes ? 2 : 4;
         beside = bytes ? GPU_WARP : mf_clamp(256 / item, 1, 64);
-        batch = item > 4 && words > 8 ? 8 : bytes && problem->reduced_total % TILE == 0 ? TILE / LANES : 16;
+        batch = item > 4 && words > 8 ? 8 : bytes && reduced % TILE == 0 ? TILE / LANES : 16;
         threads = bytes || (item == 4 && mf_emit_has_kind(problem, RED_MOMENTS)) ? 128 : 256;
     } else {
         vector = 1;
@@ -367,6 +371,19 @@ static struct columns_form form_of_one(const struct problem *problem, int widest
     return form;
 }
 
+/* Whether this is an index of bytes or 16-bit floats, and each multiprocessor has a block. (H200, bf16, 401,408 by 128,
+ * 2,380 GB/s, in turn 2,890; H100, u8, 8000 by 8000, 840 and 1,040; but bf16, 12,544 by 2048, 2,050 and 1,960.) */
+static int is_index_in_turn(const struct problem *problem, int64_t tiles, int widest, const struct gpu_limits *limits)
+{
+    const int item = mf_gpu_widest_item(problem);
+    const int fits = item == 1   ? problem->memory.reduced == 1 && !problem->memory.window_count
+                     : item == 2 ? mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) != 0
+                                 : 0;
+    return fits && widest > 1 && problem->program.reducer_count == 1 && mf_emit_has_kind(problem, RED_ARG) &&
+           problem->reduced_total >= LEAST_OF_INDEX &&
+           problem->kept_total * tiles_that_count(problem, tiles) >= 2 * (int64_t)GPU_WARP * limits->multiprocessors;
+}
+
 /* The form that is known to be best for this problem, or one of vector 0. */
 static struct columns_form known_form(const struct problem *problem, int64_t tiles, int widest,
                                       const struct gpu_limits *limits)
@@ -385,12 +402,7 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                        words == (item > 4 ? 2 : 1) && problem->kept_total >= 256 * limits->multiprocessors
                    ? mf_columns_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
-    /* an index of bytes or 16-bit floats: where each multiprocessor has a block (H200, bf16, 401,408 by 128, 2,380
-     * and now 2,890 GB/s; H100, u8, 8000 by 8000, 840 and 1,040; but bf16, 12,544 by 2048, 2,050, in turn 1,960) */
-    const int index = one && item <= 2 && widest > 1 && mf_emit_has_kind(problem, RED_ARG) &&
-                      (item == 1 || mf_gpu_lanes_at_once(problem, problem->memory.kept - 1));
-    if (mf_gpu_has_logsums(problem) || (index && problem->kept_total * tiles_that_count(problem, tiles) >=
-                                                     2 * (int64_t)GPU_WARP * limits->multiprocessors))
+    if (mf_gpu_has_logsums(problem) || is_index_in_turn(problem, tiles, widest, limits))
         return form_in_turn(problem, widest, limits);
     const struct columns_form few = mf_columns_few_form(problem, tiles, widest, limits->multiprocessors, many);
     if (few.vector)
@@ -489,15 +501,15 @@ static int64_t tiles_of_block(const struct problem *problem, const struct column
     return best;
 }
 
-/* Whether moments merge without dividing. Not beside so much else in turn that registers are spilled by it (NVRTC 13.0,
- * sm_100). */
+/* Whether moments merge without dividing, 2: in every tile. Not beside so much else in turn that registers are
+ * spilled by it (NVRTC 13.0, sm_100). */
 static int merges_by_weights(const struct problem *problem, int in_turn, int whole)
 {
     enum { MOST_WORDS = 4 };
     const int much = mf_gpu_has_logsums(problem) || mf_emit_lane_words(problem) > MOST_WORDS;
     const int merges = mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count &&
                        problem->reduced_total >= LANES && !whole && !(in_turn && much);
-    return merges << (((problem->reduced_total - 1) & (TILE - 1)) >= LANES - 1);
+    return !merges ? 0 : (problem->reduced_total - 1) % TILE + 1 >= LANES ? 2 : 1;
 }
 
 /* What kernels in turn are told beside their form. */
@@ -547,7 +559,7 @@ static mf_status make(struct mf_plan *plan)
         choice.workspace_bytes =
             problem->kept_total * mf_levels(tiles) * mf_emit_state_bytes(problem) + GPU_COUNTERS * 4 * column_blocks;
     /* without the kernel for whole tiles; so too where the last tile would take others' time */
-    const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : (reduced & (TILE - 1)) > TILE / 2);
+    const int one_part = whole && (tiles == 1 ? reduced < form.batch * LANES : reduced % TILE > TILE / 2);
     if (whole) {
         choice.most_beside = GPU_ROOM / choice.threads; /* fewer warps: solve_rows.c */
         choice.reads_once = choice.reads_once && mf_gpu_widest_item(problem) == 4;

@@ -2,28 +2,23 @@
  * last joins them. FEW: at least how many tiles a column has, where one thread joins them; else 1. GROUPED: parts are tiles,
  * and so many, TILE at most, that the last of every GROUPS-th's blocks joins those first, while other blocks do the same
  * for theirs. JOIN_STATES: states that shared memory has room for. JOIN_LANES: that a column's tiles have,
- * JOIN_CHAINED: several in one, 2: more than a tile of tiles. JOIN_COLUMNS: of a block. Blocks side by side have COUNTERS. ALONE: no others have tiles of a
+ * JOIN_CHAINED: several in one. JOIN_COLUMNS: of a block. Blocks side by side have COUNTERS. ALONE: no others have tiles of a
  * block's columns. */
 #ifndef ALONE
 #define ALONE 0
 #endif
-/* Whether a column has one tile, and whether more than a tile of tiles. Columns with all lanes together keep all that
- * joins tiles in any case: without the registers that it takes NVRTC 13.0 aims at more warps, and no longer loads a batch
- * together. (H200, sum of 1000 x 37 x 513 f32 over the 37: 3,700 GB/s, without 2,500.) */
-#ifndef IN_TURN
-#define ONE_TILE (JOIN_LANES == 1)
-#define MANY_TILES 1
-#elif IN_TURN
-#define ONE_TILE (JOIN_LANES == 1)
-#define MANY_TILES (JOIN_CHAINED > 1)
-#else
+/* Whether columns are known to have one tile. Those with all lanes together keep what joins tiles in any case: without the
+ * registers that it takes NVRTC 13.0 aims at more warps, and no longer loads a batch together. (H200, sum of 1000 x 37 x
+ * 513 f32 over the 37: 3,700 GB/s, without 2,500.) */
+#if defined(IN_TURN) && !IN_TURN
 #define ONE_TILE 0
-#define MANY_TILES 1
+#else
+#define ONE_TILE (JOIN_LANES == 1)
 #endif
 enum { GROUPS = 16, COUNTERS = GROUPS + 1 };
 
-#if ONE_TILE
-#elif FEW > 1
+#if !ONE_TILE
+#if FEW > 1
 /* A column's few tiles, by one thread. */
 static inline struct state few_tiles(GLOBAL const struct state *states, int64_t stride, int count)
 {
@@ -135,7 +130,6 @@ static inline void join_tiles(struct tensors T, shape_ptr S, GLOBAL struct state
 }
 #endif
 
-#if !ONE_TILE
 /* The outputs of `count` columns from number `columns` on, of whose tiles the block has part number `part`; counter: whose
  * blocks these are. shared: THREADS states, and JOIN_STATES. */
 static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape_ptr S, GLOBAL struct state *states,
@@ -164,7 +158,7 @@ static inline void join_columns(EXCHANGE_TYPE exchange_, struct tensors T, shape
     for (int c = THREAD; c < count; c += THREADS)
         finish_output(T, S, columns + c, few_tiles(states + columns + c, S->kept_total, n), S->reduced_total);
 #else
-    if ((!MANY_TILES || S->p[0] <= TILE) && JOIN_LANES <= JOIN_STATES) {
+    if (S->p[0] <= TILE && JOIN_LANES <= JOIN_STATES) {
         join_tiles(T, S, states, columns, count, 0, 1, JOIN_LANES, n, shared);
         return;
     }
