@@ -11,6 +11,17 @@ struct columns_form {
     int vector, held, lane_threads, column_threads, groups, batch, present, in_turn, together, room;
 };
 
+enum {
+    COLUMNS_SHARED = 40 << 10,    /* bytes of shared memory that a block's states may take */
+    COLUMNS_INDEX_ROWS = TILE / 2 /* rows from which on indices of bytes and 16-bit floats were measured */
+};
+
+/* Threads of a block. */
+static inline int mf_columns_threads(const struct columns_form *form)
+{
+    return form->column_threads * form->lane_threads * form->groups;
+}
+
 /* The block that a vector, lanes held by a thread, and threads beside each other give. */
 struct columns_form mf_columns_form(const struct problem *problem, int vector, int held, int beside);
 
@@ -22,5 +33,13 @@ struct columns_form mf_columns_usual_form(const struct problem *problem, int wid
  * whether usual blocks are enough. */
 struct columns_form mf_columns_few_form(const struct problem *problem, int64_t tiles, int widest, int multiprocessors,
                                         int many);
+
+/* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
+ * are then in registers, and for columns that begin anywhere, whose elements are read one by one. (Forms measured on an
+ * H200.) */
+struct columns_form mf_columns_turn_form(const struct problem *problem, int widest, const struct gpu_limits *limits);
+
+/* What kernels are told beside their form: of forms in turn. */
+void mf_columns_define_turns(const struct problem *problem, const struct columns_form *form, struct gpu_text *macros);
 
 #endif

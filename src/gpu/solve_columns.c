@@ -6,11 +6,7 @@
 #include "form.h"
 #include "texts.h"
 
-/* Bytes of shared memory that a block's states may take. */
-enum { SHARED_BYTES = 40 << 10, MUCH_WORDS = 4 /* of a lane, whose registers are then few; of bytes 8 */ };
-
-/* Rows from which on indices of bytes and 16-bit floats were measured. */
-enum { LEAST_OF_INDEX = TILE / 2 };
+enum { MUCH_WORDS = 4 /* of a lane, whose registers are then few; of bytes 8 */ };
 
 /* Whether neighbouring columns are a few elements apart in all operands, and so many that a warp's share lines. */
 static int are_apart(const struct problem *problem)
@@ -31,15 +27,10 @@ static int are_apart(const struct problem *problem)
 static int applicable(const struct mf_plan *plan)
 {
     return mf_gpu_any_order(plan) && (mf_gpu_is_columns(&plan->problem) || are_apart(&plan->problem)) &&
-           GPU_WARP * mf_emit_state_bytes(&plan->problem) <= SHARED_BYTES;
+           GPU_WARP * mf_emit_state_bytes(&plan->problem) <= COLUMNS_SHARED;
 }
 
 enum { MOST_THREADS = 512, LOADED_BYTES = 128, MOST_ACCUMULATORS = 32 };
-
-static int block_threads(const struct columns_form *form)
-{
-    return form->column_threads * form->lane_threads * form->groups;
-}
 
 /* Words of a thread's lanes. Sums of bytes need one for all of a column's: any order will do. */
 static int accumulators_of(const struct problem *problem, int vector, int held)
@@ -66,15 +57,16 @@ struct columns_form mf_columns_form(const struct problem *problem, int vector, i
     form.lane_threads = lanes / form.held;
     /* of larger blocks large states would be spilled */
     const int most_alone = mf_emit_lane_words(problem) > (item > 1 ? 1 : 2) * MUCH_WORDS ? 256 : MOST_THREADS;
-    while ((block_threads(&form) * vector * state > SHARED_BYTES || block_threads(&form) > most_alone) &&
+    while ((mf_columns_threads(&form) * vector * state > COLUMNS_SHARED || mf_columns_threads(&form) > most_alone) &&
            form.lane_threads > 1) {
         form.lane_threads /= 2;
         form.held *= 2;
     }
     /* places in windows take registers: of large blocks there would be room for one */
     const int most_threads = problem->memory.window_count ? 128 : 256;
-    while (block_threads(&form) < GPU_WARP ||
-           (block_threads(&form) < most_threads && 2 * block_threads(&form) * vector * state <= SHARED_BYTES &&
+    while (mf_columns_threads(&form) < GPU_WARP ||
+           (mf_columns_threads(&form) < most_threads &&
+            2 * mf_columns_threads(&form) * vector * state <= COLUMNS_SHARED &&
             form.groups * form.column_threads * (int64_t)vector < problem->kept_total / 4096))
         form.groups *= 2;
     int64_t steps = ((reduced < TILE ? reduced : TILE) + LANES - 1) / LANES;
@@ -84,7 +76,7 @@ struct columns_form mf_columns_form(const struct problem *problem, int vector, i
                    : present <= 8   ? present
                                     : mf_clamp((present + 3) / 4 * 4, 1, form.held);
     form.batch = mf_clamp(mf_power_below(LOADED_BYTES / (form.held * vector * item)), 1, most);
-    while (form.batch > 1 && registers_of(problem, &form) * block_threads(&form) > 40000)
+    while (form.batch > 1 && registers_of(problem, &form) * mf_columns_threads(&form) > 40000)
         form.batch /= 2;
     return form;
 }
@@ -93,7 +85,7 @@ struct columns_form mf_columns_form(const struct problem *problem, int vector, i
 static int blocks_at_once(const struct problem *problem, const struct columns_form *form,
                           const struct gpu_limits *limits)
 {
-    int threads = block_threads(form), most = mf_clamp(limits->threads / threads, 1, 32);
+    int threads = mf_columns_threads(form), most = mf_clamp(limits->threads / threads, 1, 32);
     return form->room ? form->room : mf_clamp(65536 / (registers_of(problem, form) * threads), 1, most);
 }
 
@@ -104,7 +96,7 @@ static int blocks_at_once(const struct problem *problem, const struct columns_fo
 static double worth_of(const struct problem *problem, const struct columns_form *form, int64_t tiles,
                        const struct gpu_limits *limits)
 {
-    int item = mf_gpu_widest_item(problem), threads = block_threads(form);
+    int item = mf_gpu_widest_item(problem), threads = mf_columns_threads(form);
     int loaded = form->vector * form->present * form->batch * item, registers = registers_of(problem, form);
     int64_t columns = (int64_t)form->column_threads * form->groups * form->vector;
     int64_t blocks = (problem->kept_total + columns - 1) / columns * tiles;
@@ -132,137 +124,6 @@ static double worth_of(const struct problem *problem, const struct columns_form 
     return busy * (in_flight < 1 ? in_flight : 1) * span / (span + 1) * wide * warps / (warps + 8);
 }
 
-/* Whether sums are of pairs: then most elements are read where all lanes have as many, and few at once elsewhere. */
-static int has_pairs(const struct problem *problem, int vector)
-{
-    return vector > 1 && mf_gpu_has_paired_sums(problem) && problem->memory.reduced == 1 &&
-           !problem->memory.window_count;
-}
-
-/* How many of their steps at once; `batch` where they are few. (Measured on an H200.) */
-static int whole_batch(int64_t reduced, int batch)
-{
-    return reduced >= 16 * LANES ? 16 : reduced > 4 * LANES ? 8 : batch;
-}
-
-/* Threads of a block of 64 columns of sums of pairs: 256, four blocks of which are at once, of which some join while
- * others read, unless 512 leave less of the last wave empty. (H100, bf16: 32768 by 4096 at 2,870 GB/s, by 512 threads
- * 2,770; 2048 by 50,000 at 2,320 and 2,540.) */
-static int pair_threads(const struct problem *problem, const struct gpu_limits *limits)
-{
-    enum { COLUMNS = 64, THREADS = 512, MANY = 32 };
-    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
-    const int64_t blocks = (problem->kept_total + COLUMNS - 1) / COLUMNS * tiles;
-    const int64_t at_once = GPU_ROOM / THREADS * limits->multiprocessors;
-    const int64_t waves = (blocks + at_once - 1) / at_once;
-    return problem->reduced_total < TILE / 2 || waves % 2 == 0 || waves >= MANY ? THREADS / 2 : THREADS;
-}
-
-/* Bytes of the states that wait in all threads' turns, one for each of the tree's levels and columns. */
-static int waiting_bytes(const struct problem *problem, const struct columns_form *form)
-{
-    int bytes = 0;
-    for (int lanes = 1; lanes < form->held; lanes *= 2)
-        bytes += block_threads(form) * form->vector * mf_emit_state_bytes(problem);
-    return bytes;
-}
-
-/* Whether states wait in memory, where registers for them leave few warps; of one sum that of pairs, and in F64, which
- * computes all the time, of bytes. (H100, 32768 by 4096 f32: var and argmax, 222 registers, 2,500 GB/s, now 90, 2,710;
- * mean, var, max, min and argmax 1,740 and 2,670; but argmax alone 2,850 and 2,720.) */
-static int states_wait(const struct problem *problem, const struct columns_form *form)
-{
-    enum { LEAST_WORDS = 4, MOST_WORDS = 14 /* larger ones take registers: a block would have few lanes */ };
-    const int words = mf_emit_state_words(problem);
-    if (!form->in_turn || words > MOST_WORDS)
-        return 0;
-    if (!mf_gpu_has_logsums(problem))
-        return words >= LEAST_WORDS;
-    return problem->program.reducer_count > 1 || mf_gpu_widest_item(problem) == 1 || has_pairs(problem, form->vector);
-}
-
-/* Where states wait: narrower blocks where there are few, and fewer lanes beside each other until they have room.
- * (H100: var of i16, 8000 by 8000, 1,250 GB/s, with 64 columns and half the lanes 1,050, with 32 columns 1,770.) */
-static void make_room(const struct problem *problem, const struct gpu_limits *limits, struct columns_form *form)
-{
-    enum { FEW = 3 /* blocks of a multiprocessor */, WIDE = 128 /* bytes */, LEAST_THREADS = 128 };
-    const int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
-    const int item = mf_gpu_widest_item(problem), one = problem->program.reducer_count == 1;
-    if (!states_wait(problem, form) || (one && mf_gpu_has_logsums(problem)))
-        return;
-    for (;;) {
-        const int columns = form->column_threads * form->vector;
-        if (problem->kept_total * tiles < columns * FEW * (int64_t)limits->multiprocessors && columns * item >= WIDE &&
-            form->lane_threads < LANES) {
-            form->column_threads /= 2;
-            form->lane_threads *= 2;
-        } else if (waiting_bytes(problem, form) > SHARED_BYTES && block_threads(form) > LEAST_THREADS) {
-            form->lane_threads /= 2;
-        } else {
-            return;
-        }
-        form->present = form->held = LANES / form->lane_threads;
-    }
-}
-
-/* A thread's lanes one after the other, a batch of steps at once: for states of several words, of which only one lane's
- * are then in registers, and for columns that begin anywhere, whose elements are read one by one. (Forms measured on an
- * H200.) */
-static struct columns_form form_in_turn(const struct problem *problem, int widest, const struct gpu_limits *limits)
-{
-    int item = mf_gpu_widest_item(problem), words = mf_emit_state_words(problem);
-    const int64_t reduced = problem->reduced_total;
-    int steps = (int)((reduced + LANES - 1) / LANES), threads = 256, vector, beside, batch;
-    const int at_once = mf_gpu_lanes_at_once(problem, problem->memory.kept - 1);
-    const int alone = words <= 4; /* else there would be too few registers */
-    if (at_once) {
-        vector = at_once;
-        beside = vector * GPU_WARP;
-        batch = TILE / LANES;
-        /* of 16 bits twice as many where tiles are not whole, or blocks few (H200, argmax of bf16: 2048 by 50,000,
-         * 2,730 and 3,180 GB/s, 4096 by 16,384, 3,140 and 4,020; but 32768 by 4096, 4,090 and 3,990) */
-        enum { FEW_BLOCKS = 3 /* of a multiprocessor */ };
-        const int64_t blocks = problem->kept_total / beside * (reduced / TILE);
-        const int uneven = reduced % TILE || blocks < FEW_BLOCKS * (int64_t)limits->multiprocessors;
-        threads = item == 2 && reduced >= LEAST_OF_INDEX && uneven ? 256 : 128;
-    } else if (mf_gpu_has_logsums(problem)) {
-        const int pairs = has_pairs(problem, widest);
-        vector = pairs && alone && widest >= 4 ? 4 : 2;
-        beside = item < 4 && alone ? 64 : GPU_WARP;
-        batch = pairs ? 4 : item < 4 ? 16 : item > 4 ? 8 : TILE / LANES;
-        threads = item < 4 && alone && words != 3 ? 512 : 256;
-        if (vector == 4)
-            threads = pair_threads(problem, limits);
-    } else if (widest > 1) {
-        /* H100, argmax of u8, 32768 by 4096: 64 columns by 256 threads 1,320 GB/s, 32 by 128 1,410, and whole tiles at
-         * once 2,000 */
-        const int bytes = item == 1 && words <= 4 && reduced >= LEAST_OF_INDEX && mf_emit_has_kind(problem, RED_ARG);
-        vector = words > 8 ? 1 : words > 3 && !bytes ? 2 : 4;
-        beside = bytes ? GPU_WARP : mf_clamp(256 / item, 1, 64);
-        batch = item > 4 && words > 8 ? 8 : bytes && reduced % TILE == 0 ? TILE / LANES : 16;
-        threads = bytes || (item == 4 && mf_emit_has_kind(problem, RED_MOMENTS)) ? 128 : 256;
-    } else {
-        vector = 1;
-        beside = GPU_WARP;
-        threads = item == 4 ? 128 : 256;
-        batch = item > 4 || words > 2 ? 16 : 32;
-    }
-    if (!mf_gpu_has_logsums(problem) && (problem->memory.reduced > 1 || problem->memory.window_count))
-        batch = 8; /* each place has divisions of its own */
-    struct columns_form form = {.vector = mf_clamp(vector, 1, widest), .in_turn = 1, .groups = 1};
-    form.batch = mf_clamp(mf_power_above(steps), 1, batch);
-    form.column_threads = mf_clamp(mf_power_above(problem->kept_total), 1, beside / form.vector);
-    form.lane_threads = mf_clamp(threads / form.column_threads, 2, LANES);
-    while (block_threads(&form) * form.vector * mf_emit_state_bytes(problem) > SHARED_BYTES)
-        *(form.lane_threads > 2 ? &form.lane_threads : &form.column_threads) /= 2;
-    form.present = form.held = LANES / form.lane_threads;
-    if (!at_once)
-        make_room(problem, limits, &form);
-    if (mf_gpu_has_logsums(problem) && alone && threads == block_threads(&form))
-        form.room = (item > 4 ? 512 : GPU_ROOM) / threads; /* where columns are enough */
-    return form;
-}
-
 /* What is best where there are columns enough: 128 bytes beside each other, four lanes a thread. */
 struct columns_form mf_columns_usual_form(const struct problem *problem, int widest)
 {
@@ -273,7 +134,7 @@ struct columns_form mf_columns_usual_form(const struct problem *problem, int wid
     struct columns_form form = mf_columns_form(problem, vector, HELD, mf_clamp(128 / (vector * item), 1, 4 * GPU_WARP));
     form.batch = item < 4 ? 2 : 1;
     form.together = problem->memory.reduced == 1 && mf_emit_bytes_operand(problem) >= 0;
-    if (item == 2 && vector == 8 && block_threads(&form) == 256 && mf_gpu_only_operand(problem) >= 0 &&
+    if (item == 2 && vector == 8 && mf_columns_threads(&form) == 256 && mf_gpu_only_operand(problem) >= 0 &&
         !problem->memory.window_count)
         form.room = 2;
     return form;
@@ -293,7 +154,7 @@ static struct columns_form small_form(const struct problem *problem, int widest,
     int64_t steps = (problem->reduced_total < TILE ? problem->reduced_total : TILE) / LANES;
     int registers = vector * item > 4 ? vector * item : 4; /* bytes of those that one load takes */
     form.batch = item >= 4 ? 8 / form.held : mf_clamp(mf_power_below(steps), 1, LOADED_BYTES / (form.held * registers));
-    form.groups = block_threads(&form) < GPU_WARP ? GPU_WARP / block_threads(&form) : 1;
+    form.groups = mf_columns_threads(&form) < GPU_WARP ? GPU_WARP / mf_columns_threads(&form) : 1;
     form.together = item == 2 || (item < 8 && problem->reduced_total <= TILE);
     return form;
 }
@@ -380,7 +241,7 @@ static int is_index_in_turn(const struct problem *problem, int64_t tiles, int wi
                      : item == 2 ? mf_gpu_lanes_at_once(problem, problem->memory.kept - 1) != 0
                                  : 0;
     return fits && widest > 1 && problem->program.reducer_count == 1 && mf_emit_has_kind(problem, RED_ARG) &&
-           problem->reduced_total >= LEAST_OF_INDEX &&
+           problem->reduced_total >= COLUMNS_INDEX_ROWS &&
            problem->kept_total * tiles_that_count(problem, tiles) >= 2 * (int64_t)GPU_WARP * limits->multiprocessors;
 }
 
@@ -403,29 +264,29 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                    ? mf_columns_form(problem, 1, item > 4 ? 32 : 64, GPU_WARP)
                    : none;
     if (mf_gpu_has_logsums(problem) || is_index_in_turn(problem, tiles, widest, limits))
-        return form_in_turn(problem, widest, limits);
+        return mf_columns_turn_form(problem, widest, limits);
     const struct columns_form few = mf_columns_few_form(problem, tiles, widest, limits->multiprocessors, many);
     if (few.vector)
         return few;
     if (!many && item > 1 && words > MUCH_WORDS &&
         problem->kept_total * tiles >= (int64_t)GPU_WARP * limits->multiprocessors)
-        return form_in_turn(problem, widest, limits);
+        return mf_columns_turn_form(problem, widest, limits);
     if (!many)
         return problem->reduced_total >= 8 * LANES && words <= 2 ? small_form(problem, widest, limits) : none;
     if ((item > 4 || (words == 4 && one)) && mf_emit_has_kind(problem, RED_MOMENTS) && form.vector > 1 &&
         accumulators_of(problem, form.vector, form.held) <= MOST_ACCUMULATORS) {
         form.batch = 2;
-        form.room = block_threads(&form) == 256 ? 2 : 0;
+        form.room = mf_columns_threads(&form) == 256 ? 2 : 0;
         return form;
     }
     if (mf_gpu_lanes_at_once(problem, problem->memory.kept - 1))
-        return form_in_turn(problem, widest, limits);
+        return mf_columns_turn_form(problem, widest, limits);
     const struct columns_form together = together_form(problem, tiles, widest, limits);
     const struct columns_form all_lanes = together.vector ? together : form_of_one(problem, widest);
     if (all_lanes.vector)
         return all_lanes;
     if ((words > 1 && mf_emit_state_words(problem) > 2) || (widest == 1 && item > 1))
-        return form_in_turn(problem, widest, limits);
+        return mf_columns_turn_form(problem, widest, limits);
     if (widest == 1) {
         form = mf_columns_form(problem, 1, 8, GPU_WARP);
         form.batch = 1;
@@ -466,9 +327,9 @@ static struct columns_form columns_form(const struct problem *problem, int64_t t
 /* Fewer threads to a block, if it may not have as many. */
 static void fit_block(struct columns_form *form, int most)
 {
-    while (block_threads(form) > most && form->groups > 1)
+    while (mf_columns_threads(form) > most && form->groups > 1)
         form->groups /= 2;
-    while (block_threads(form) > most && form->lane_threads > 1) {
+    while (mf_columns_threads(form) > most && form->lane_threads > 1) {
         form->lane_threads /= 2;
         form->held *= 2;
         form->present *= 2;
@@ -512,19 +373,15 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
     return !merges ? 0 : (problem->reduced_total - 1) % TILE + 1 >= LANES ? 2 : 1;
 }
 
-/* What kernels in turn are told beside their form. */
-static void define_turns(const struct problem *problem, const struct columns_form *form, struct gpu_text *macros)
+/* Blocks that a multiprocessor is to have room for: without what joins tiles NVRTC 13.0 aims at more warps and no longer
+ * loads a batch together, unless it is told how many there will be. (H200, sum of f32, 4096 by 32,768: 3,870 GB/s, so
+ * 4,430; but where steps are few, squares of 2000 by 100 by 640 f32, 4,200 and 3,610.) */
+static int room_of_one_tile(const struct problem *problem, const struct columns_form *form, int64_t blocks,
+                            const struct gpu_limits *limits)
 {
-    const int64_t reduced = problem->reduced_total;
-    const int sums = form->in_turn && mf_gpu_has_logsums(problem), item = mf_gpu_widest_item(problem);
-    const int pairs = sums && has_pairs(problem, form->vector);
-    const int waits = states_wait(problem, form), shared = waits && waiting_bytes(problem, form) <= SHARED_BYTES;
-    mf_text_add(
-        macros,
-        "#define FLOWING %d\n#define GATHERED %d\n#define WHOLE_BATCH BATCH_OF(%d)\n#define WAITS_IN_SHARED %d\n"
-        "#define WAITS_IN_MEMORY (%d || ONE_BLOCK > 1)\n",
-        sums && item > 4 && reduced >= TILE && problem->memory.reduced == 1 && !problem->memory.window_count,
-        sums && item == 4, pairs ? whole_batch(reduced, form->batch) : form->batch, shared, sums && waits && !shared);
+    const int most = GPU_ROOM / mf_columns_threads(form);
+    const int64_t each = (blocks + limits->multiprocessors - 1) / limits->multiprocessors;
+    return mf_gpu_widest_item(problem) < 4 || problem->reduced_total <= 2 * LANES ? 0 : each < most ? (int)each : most;
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -542,13 +399,15 @@ static mf_status make(struct mf_plan *plan)
     const int64_t parts = (tiles + share - 1) / share;
     struct gpu_choice choice = {.kernel = mf_text_columns_cl,
                                 .fold = mf_text_fold_cl,
-                                .threads = block_threads(&form),
+                                .threads = mf_columns_threads(&form),
                                 .vector = form.vector,
                                 .vector_loop = problem->memory.kept - 1,
                                 .reads_once = mf_gpu_reads_once(problem, form.vector, READ_BY_COLUMNS),
                                 .beside = form.room};
     if (form.in_turn && choice.threads == 256 && mf_gpu_widest_item(problem) < 4 && !mf_gpu_has_logsums(problem))
         choice.beside = 2; /* a few registers more, and there is room for one */
+    if (tiles == 1 && !form.in_turn && !form.room)
+        choice.beside = room_of_one_tile(problem, &form, column_blocks, limits);
     choice.blocks = column_blocks * parts;
     choice.own[0] = tiles;
     choice.own[1] = parts;
@@ -569,7 +428,7 @@ static mf_status make(struct mf_plan *plan)
     }
     if (form.in_turn && form.vector > 1 && mf_gpu_has_paired_sums(problem))
         mf_text_append(&choice.macros, "#define PAIRED_FOLDS HAS_PAIRS\n");
-    define_turns(problem, &form, &choice.macros);
+    mf_columns_define_turns(problem, &form, &choice.macros);
     mf_text_append(&choice.functions, mf_text_weights_cl);
     mf_text_append(&choice.functions, mf_text_parts_cl);
     mf_text_add(&choice.macros,
@@ -577,10 +436,12 @@ static mf_status make(struct mf_plan *plan)
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %s(%d)\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n"
                 "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define ALONE %d\n"
+                "#define SEVERAL_TILES %d\n"
                 "#define STORES_VECTORS (VECTOR > LANE_THREADS)\n#define JOIN_STATES (THREADS * VECTOR)\n",
                 merges_by_weights(problem, form.in_turn, whole), form.column_threads, form.lane_threads, form.held,
                 form.in_turn ? "BATCH_OF" : "BATCH_OR_HALF", form.batch, form.in_turn, form.present, reduced <= LANES,
-                form.together, whole, one_part, tiles > 1 && parts == 1);
+                form.together, whole, one_part, tiles > 1 && parts == 1,
+                tiles > 1 && mf_emit_has_kind(problem, RED_MOMENTS));
     mf_gpu_define_join(problem, block_columns, tiles, share, &choice.macros);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",

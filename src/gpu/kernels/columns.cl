@@ -9,7 +9,8 @@
  * lanes, not asked of each; which is faster is the assembler's chance (4 % of f32 on an H200). In turn, where registers
  * for the tree's states that wait too would leave fewer warps, or be spilled, WAITS_IN_SHARED memory, or WAITS_IN_MEMORY
  * of the thread's own, which what streams past pushes out of the cache (logsumexp of bf16, 32768 by 4096, on an H100).
- * MERGE_WEIGHTS: moments merge by them where all lanes have elements, 2: as they have in every tile.
+ * MERGE_WEIGHTS: moments merge by them where all lanes have elements, 2: as they have in every tile. SEVERAL_TILES: what
+ * one tile alone needs is left out.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */
@@ -516,6 +517,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     /* the last tile first: it may have fewer elements, which then takes longer */
     const int64_t part = S->p[1] - 1 - block_over(S->p[4]), columns = block_past(S->p[4]) * BLOCK_COLUMNS;
     const int64_t tiles = ONE_TILE ? 1 : S->p[0];
+    const int only = !SEVERAL_TILES && tiles == 1;
     const int64_t o = columns + THREAD / (COLUMN_THREADS * LANE_THREADS) * SPAN + THREAD % COLUMN_THREADS * VECTOR;
     const int64_t end = (part + 1) * S->p[2] < tiles ? (part + 1) * S->p[2] : tiles;
     const struct place start = kept_place(S, o < S->kept_total ? o : 0);
@@ -551,7 +553,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             column_tree(exchange_, weights, shared, here, 0, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
 #if STORES_VECTORS
-            if (tiles == 1) {
+            if (only) {
                 if (o < S->kept_total)
                     finish_vector(T, S, o, s[0]);
                 continue;
@@ -562,7 +564,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                 const int64_t at = o + (ONE_COLUMN ? THREAD % OF_COLUMNS / (COLUMN_THREADS * BESIDE) : c);
                 if (at >= S->kept_total)
                     continue;
-                if (tiles == 1)
+                if (only)
                     finish_output(T, S, at, s[0][c], S->reduced_total);
                 else
                     states[tile * S->kept_total + at] = s[0][c];
@@ -570,7 +572,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         }
     }
 #if !ONE_TILE
-    if (tiles == 1)
+    if (only)
         return;
     const int64_t count = S->kept_total - columns < BLOCK_COLUMNS ? S->kept_total - columns : BLOCK_COLUMNS;
     join_columns(exchange_, T, S, states, columns, count, block_past(S->p[4]), part, shared, &flag);

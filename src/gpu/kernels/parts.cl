@@ -7,14 +7,7 @@
 #ifndef ALONE
 #define ALONE 0
 #endif
-/* Whether columns are known to have one tile. Those with all lanes together keep what joins tiles in any case: without the
- * registers that it takes NVRTC 13.0 aims at more warps, and no longer loads a batch together. (H200, sum of 1000 x 37 x
- * 513 f32 over the 37: 3,700 GB/s, without 2,500.) */
-#if defined(IN_TURN) && !IN_TURN
-#define ONE_TILE 0
-#else
 #define ONE_TILE (JOIN_LANES == 1)
-#endif
 enum { GROUPS = 16, COUNTERS = GROUPS + 1 };
 
 #if !ONE_TILE
