@@ -379,7 +379,10 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
 static int room_of_one_tile(const struct problem *problem, const struct columns_form *form, int64_t blocks,
                             const struct gpu_limits *limits)
 {
-    const int most = GPU_ROOM / mf_columns_threads(form);
+    int loaded = 0; /* operands: of two there are registers for half as many */
+    for (int i = 0; i < problem->input_count; i++)
+        loaded += problem->map_uses[i] && problem->memory.in[i][problem->memory.kept - 1];
+    const int most = GPU_ROOM / (loaded > 1 ? 2 : 1) / mf_columns_threads(form);
     const int64_t each = (blocks + limits->multiprocessors - 1) / limits->multiprocessors;
     return mf_gpu_widest_item(problem) < 4 || problem->reduced_total <= 2 * LANES ? 0 : each < most ? (int)each : most;
 }
