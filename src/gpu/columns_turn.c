@@ -129,8 +129,9 @@ struct columns_form mf_columns_turn_form(const struct problem *problem, int wide
     if (item == 4 && form.vector > 1 && problem->program.reducer_count > 1 && mf_emit_has_kind(problem, RED_MOMENTS) &&
         mf_emit_lane_words(problem) <= 5)
         form.room = 4; /* H200, sum, max, mean and var of f32, 16384 by 16384: 3,620 and 4,330 */
-    if (mf_gpu_has_logsums(problem) && alone && threads == mf_columns_threads(&form))
-        form.room = (item > 4 ? 512 : GPU_ROOM) / threads; /* where columns are enough */
+    const int one_of_vectors = problem->program.reducer_count == 1 && form.vector > 1;
+    if (mf_gpu_has_logsums(problem) && alone && threads == mf_columns_threads(&form)) /* where columns are enough */
+        form.room = item > 4 ? 512 / threads : item == 4 && one_of_vectors ? GPU_ONE_BLOCK : GPU_ROOM / threads;
     return form;
 }
 

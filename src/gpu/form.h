@@ -7,7 +7,10 @@
 /* Threads that a multiprocessor is to have room for. A kernel compiled for some such number keeps the loads of a batch
  * together; without one the compiler (seen with NVRTC 13.0) puts them next to their use, to save registers that nobody
  * needs. With this one a thread has 64. */
-enum { GPU_ROOM = 1024 };
+enum {
+    GPU_ROOM = 1024,
+    GPU_ONE_BLOCK = 1 /* which has all registers: of fewer some would be spilled, and found so late */
+};
 
 /* Counters of blocks side by side whose tiles are joined by the last of them, and whether in groups: GROUPED of
  * kernels/parts.cl. */

@@ -62,9 +62,10 @@ static struct long_rows long_rows(const struct problem *problem, int vector, int
     if (mf_gpu_has_long_maps(problem))
         return (struct long_rows){rows.vector, 8, 128, GPU_ROOM, 0, READ_BY_ROWS};
     if (whole && item == 8)
-        return (struct long_rows){rows.vector, 16, 256, 512, 0, READ_BY_ROWS};
+        return (struct long_rows){rows.vector, 16, 256, GPU_ONE_BLOCK, 0, READ_BY_ROWS};
     if (whole) {
-        rows = (struct long_rows){rows.vector, 32, item == 1 ? 64 : 128, item == 1 ? GPU_ROOM : 512, 0, READ_BY_ROWS};
+        const int room = item == 1 ? GPU_ROOM : item == 2 ? 512 : GPU_ONE_BLOCK;
+        rows = (struct long_rows){rows.vector, 32, item == 1 ? 64 : 128, room, 0, READ_BY_ROWS};
         if (mf_gpu_reads_once(problem, rows.vector, READ_BY_FEW_WARPS)) {
             rows.reader = READ_BY_FEW_WARPS;
             rows.warps = item == 1 ? 12 : item == 2 ? 6 : 8;
@@ -125,7 +126,7 @@ static mf_status make(struct mf_plan *plan)
                                 .threads = threads,
                                 .vector = vector,
                                 .shifted = shifted,
-                                .beside = is_long.room / threads,
+                                .beside = mf_clamp(is_long.room / threads, is_long.room > 0, GPU_ROOM),
                                 .most_beside = is_long.warps * GPU_WARP / threads,
                                 .reads_once = mf_gpu_reads_once(problem, vector, is_long.reader),
                                 .vector_loop = problem->memory.kept + problem->memory.reduced - 1};

@@ -90,7 +90,8 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
     else if (item == 8)
         return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
-        return (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128, 512,
+        return (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128,
+                                   !half && mf_gpu_folds_halves(problem) ? GPU_ONE_BLOCK : 512,
                                    narrow && many && !half ? 16 : 0};
     return form;
 }
@@ -162,8 +163,10 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
         form.threads = 256;
     else if (one && (problem->memory.reduced > 1 || (item == 4 && !lanes) || (item == 2 && shifted)))
         form.threads = mf_gpu_crosses(problem) && problem->reduced_total >= MUCH / item ? 256 : 64;
-    else if (bytes)
+    else if (bytes) {
         form.batch = 16;
+        form.room = problem->reduced_total > 3 * TILE ? GPU_ONE_BLOCK : GPU_ROOM; /* smaller blocks have room */
+    }
     if (item == 2 && several && problem->memory.reduced > 1 && !lanes && !shifted && vector >= 4) {
         /* mean and var of 128 pictures of 256 channels, bf16: 56 by 56, 2,370 GB/s with batches of 4 and now 3,170;
          * 14 by 14, 2,130 and 2,290 */
@@ -303,7 +306,7 @@ static mf_status make(struct mf_plan *plan)
     const int along = is_along(problem, choice.vector);
     const int sums = choice.vector >= 4 && !choice.shifted && mf_gpu_has_paired_sums(problem);
     const int awaits = parts > 1 && !choice.shifted && is_awaited(plan, tiles, choice.vector);
-    const struct tiles_form form = awaits      ? (struct tiles_form){4, 32, 128, 512, 0}
+    const struct tiles_form form = awaits      ? (struct tiles_form){4, 32, 128, GPU_ONE_BLOCK, 0}
                                    : along     ? (struct tiles_form){1, 1, 64, GPU_ROOM, 0}
                                    : sums      ? sums_form()
                                    : parts > 1 ? shared_form(problem, lanes, choice.vector, choice.shifted)
@@ -340,7 +343,7 @@ static mf_status make(struct mf_plan *plan)
     }
     if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_has_logsums(problem) && !along)
         define_moments(problem, &form, lanes, few == tiles, &choice.macros);
-    choice.beside = mf_clamp(form.room / choice.threads, 0, MOST_BLOCKS);
+    choice.beside = mf_clamp(form.room / choice.threads, form.room > 0, MOST_BLOCKS);
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,
                 "#define BATCH BATCH_OF(%d)\n#define TEAM_VECTOR %d\n#define FEW %d\n"
