@@ -57,6 +57,12 @@ static int has_slow_steps(const struct problem *problem, int vector, int shifted
            mf_emit_lane_words(problem) <= 2 && problem->memory.reduced == 1 && !problem->memory.window_count;
 }
 
+/* Room for four blocks of batches of 32 steps; folds of 16-bit floats would spill registers then. */
+static int room_of_batches(const struct problem *problem)
+{
+    return mf_gpu_folds_halves(problem) && mf_cls_is_float(problem->program.reducer[0].cls) ? GPU_ONE_BLOCK : 512;
+}
+
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
  * by side. Of states of one number it reads all of it before it computes, or half, where tiles are more or computed
  * values are summed (1 to 6 % on an H200). Fewer warps than there is room for leave more in the cache (solve_rows.c),
@@ -91,7 +97,7 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
         return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
         return (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128,
-                                   !half && mf_gpu_folds_halves(problem) ? GPU_ONE_BLOCK : 512,
+                                   half ? 512 : room_of_batches(problem),
                                    narrow && many && !half ? 16 : 0};
     return form;
 }
@@ -306,7 +312,7 @@ static mf_status make(struct mf_plan *plan)
     const int along = is_along(problem, choice.vector);
     const int sums = choice.vector >= 4 && !choice.shifted && mf_gpu_has_paired_sums(problem);
     const int awaits = parts > 1 && !choice.shifted && is_awaited(plan, tiles, choice.vector);
-    const struct tiles_form form = awaits      ? (struct tiles_form){4, 32, 128, GPU_ONE_BLOCK, 0}
+    const struct tiles_form form = awaits      ? (struct tiles_form){4, 32, 128, room_of_batches(problem), 0}
                                    : along     ? (struct tiles_form){1, 1, 64, GPU_ROOM, 0}
                                    : sums      ? sums_form()
                                    : parts > 1 ? shared_form(problem, lanes, choice.vector, choice.shifted)
