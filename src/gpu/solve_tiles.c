@@ -60,7 +60,7 @@ static int has_slow_steps(const struct problem *problem, int vector, int shifted
 /* Room for four blocks of batches of 32 steps; folds of 16-bit floats would spill registers then. */
 static int room_of_batches(const struct problem *problem)
 {
-    return mf_gpu_folds_halves(problem) && mf_cls_is_float(problem->program.reducer[0].cls) ? GPU_ONE_BLOCK : 512;
+    return mf_gpu_folds_halves(problem) && problem->program.reducer[0].fold != FOLD_ANY ? GPU_ONE_BLOCK : 512;
 }
 
 /* Outputs of their own: of 16 bits a warp takes a whole tile, in vectors of 4, so that what it reads together lies side
@@ -97,8 +97,7 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
         return (struct tiles_form){vector, 8, 256, 512, 0};
     else if (item == 4 || narrow)
         return (struct tiles_form){4, half ? 16 : 32, half || item == 4 ? 256 : 128,
-                                   half ? 512 : room_of_batches(problem),
-                                   narrow && many && !half ? 16 : 0};
+                                   half ? 512 : room_of_batches(problem), narrow && many && !half ? 16 : 0};
     return form;
 }
 
