@@ -82,8 +82,8 @@ static struct columns_form few_pairs(const struct problem *problem, int64_t tile
                                  .in_turn = 1};
 }
 
-/* Moments of 32 bits beside others: in turn, more threads where there are few blocks. (Sum, max, mean and var, 100352 by
- * 512, 2,120 and 3,360; 12544 by 2048, 3,090 and 3,340; where blocks are fewer, 2,700 and 2,390.) */
+/* Moments of 32 bits beside others: in turn, more threads where there are few blocks. (Sum, max, mean and var,
+ * 100352 by 512, 2,120 and 3,360; 12544 by 2048, 3,090 and 3,340; where blocks are fewer, 2,700 and 2,390.) */
 static struct columns_form few_moments(int64_t blocks, int64_t multiprocessors)
 {
     const int many = 2 * blocks >= 5 * multiprocessors, lane_threads = many ? 8 : 16, lanes = LANES / lane_threads;
