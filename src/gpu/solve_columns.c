@@ -374,8 +374,8 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
 }
 
 /* Blocks that a multiprocessor is to have room for: without what joins tiles NVRTC 13.0 aims at more warps and no
- * longer loads a batch together, unless it is told how many there will be. (H200, sum of f32, 4096 by 32,768: 3,870 GB/s, so
- * 4,430; but where steps are few, squares of 2000 by 100 by 640 f32, 4,200 and 3,610.) */
+ * longer loads a batch together, unless it is told how many there will be. (H200, sum of f32, 4096 by 32,768: 3,870
+ * GB/s, so 4,430; but where steps are few, squares of 2000 by 100 by 640 f32, 4,200 and 3,610.) */
 static int room_of_one_tile(const struct problem *problem, const struct columns_form *form, int64_t blocks,
                             const struct gpu_limits *limits)
 {
