@@ -82,7 +82,7 @@ static struct columns_form few_pairs(const struct problem *problem, int64_t tile
                                  .in_turn = 1};
 }
 
-/* Moments of 32 bits beside others: in turn, more threads where there are few blocks. (Sum, max, mean and var,
+/* Moments of f32 beside others: in turn, more threads where there are few blocks. (Sum, max, mean and var,
  * 100352 by 512, 2,120 and 3,360; 12544 by 2048, 3,090 and 3,340; where blocks are fewer, 2,700 and 2,390.) */
 static struct columns_form few_moments(int64_t blocks, int64_t multiprocessors)
 {
@@ -110,7 +110,7 @@ static struct columns_form few_words(const struct problem *problem, int64_t bloc
     const int wide = 4 * blocks > (moments ? 5 : 8) * (int64_t)multiprocessors, long_sum = one && !moments && !arg;
     if ((words == 1 || (words == 2 && long_sum && !many)) && blocks >= LEAST && !wide)
         return lanes_form(problem, 2, 4, 16, 4, 0);
-    if (words == 4 && !one && moments && !arg)
+    if (words == 4 && !one && !arg && mf_columns_float_moments(problem))
         return few_moments(blocks, multiprocessors);
     if (words != 2 || 2 * blocks < multiprocessors || (many && !moments))
         return none;

@@ -39,6 +39,9 @@ struct columns_form mf_columns_few_form(const struct problem *problem, int64_t t
  * H200.) */
 struct columns_form mf_columns_turn_form(const struct problem *problem, int widest, const struct gpu_limits *limits);
 
+/* Whether moments of one operand of floats are folded. */
+int mf_columns_float_moments(const struct problem *problem);
+
 /* What kernels are told beside their form: of forms in turn. */
 void mf_columns_define_turns(const struct problem *problem, const struct columns_form *form, struct gpu_text *macros);
 

@@ -2,6 +2,13 @@
 #include "columns_form.h"
 #include "emit_reducers.h"
 
+int mf_columns_float_moments(const struct problem *problem)
+{
+    const int operand = mf_gpu_only_operand(problem);
+    return mf_emit_has_kind(problem, RED_MOMENTS) && operand >= 0 &&
+           mf_cls_is_float(mf_dtypes[problem->in_type[operand]].cls);
+}
+
 /* Whether sums are of pairs: then most elements are read where all lanes have as many, and few at once elsewhere. */
 static int has_pairs(const struct problem *problem, int vector)
 {
@@ -126,9 +133,10 @@ struct columns_form mf_columns_turn_form(const struct problem *problem, int wide
     form.present = form.held = LANES / form.lane_threads;
     if (!at_once)
         make_room(problem, limits, &form);
-    if (item == 4 && form.vector > 1 && problem->program.reducer_count > 1 && mf_emit_has_kind(problem, RED_MOMENTS) &&
-        mf_emit_lane_words(problem) <= 5)
-        form.room = 4; /* H200, sum, max, mean and var of f32, 16384 by 16384: 3,620 and 4,330 */
+    if (item == 4 && form.vector > 1 && problem->program.reducer_count > 1 && mf_columns_float_moments(problem) &&
+        mf_emit_lane_words(problem) <= 5 && !mf_gpu_has_logsums(problem))
+        form.room = 512 / mf_columns_threads(&form); /* H200, sum, max, mean and var of f32, 16384 by 16384: 3,620
+                                                      * and 4,330 */
     const int one_of_vectors = problem->program.reducer_count == 1 && form.vector > 1;
     if (mf_gpu_has_logsums(problem) && alone && threads == mf_columns_threads(&form)) /* where columns are enough */
         form.room = item > 4 ? 512 / threads : item == 4 && one_of_vectors ? GPU_ONE_BLOCK : GPU_ROOM / threads;

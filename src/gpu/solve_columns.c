@@ -373,9 +373,20 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
     return !merges ? 0 : (problem->reduced_total - 1) % TILE + 1 >= LANES ? 2 : 1;
 }
 
-/* Blocks that a multiprocessor is to have room for: without what joins tiles NVRTC 13.0 aims at more warps and no
- * longer loads a batch together, unless it is told how many there will be. (H200, sum of f32, 4096 by 32,768: 3,870
- * GB/s, so 4,430; but where steps are few, squares of 2000 by 100 by 640 f32, 4,200 and 3,610.) */
+/* Whether what joins tiles stays in a kernel for one tile, where its registers make NVRTC 13.0 load a batch together:
+ * without them it aims at more warps. Where a bound does that better they go: in turn, of few steps, and of sums and the
+ * like and moments of floats whose maps are short. (But of f64, 16 rows a column, 4,400 and 4,180 GB/s on an H200.) */
+static int keeps_join(const struct problem *problem, const struct columns_form *form)
+{
+    const int64_t reduced = problem->reduced_total;
+    if (form->in_turn || reduced <= 2 * LANES)
+        return !form->in_turn && reduced <= GPU_WARP && mf_gpu_widest_item(problem) > 4;
+    const int sum = problem->program.reducer_count == 1 && problem->program.reducer[0].kind == RED_FOLD;
+    return mf_gpu_has_long_maps(problem) || (!sum && !mf_columns_float_moments(problem));
+}
+
+/* Blocks that a multiprocessor is to have room for, without what joins tiles; or 0. (H200, sum of f32, 4096 by
+ * 32,768: 3,870 GB/s, so 4,430; but where steps are few, squares of 2000 by 100 by 640 f32, 4,200 and 3,610.) */
 static int room_of_one_tile(const struct problem *problem, const struct columns_form *form, int64_t blocks,
                             const struct gpu_limits *limits)
 {
@@ -384,7 +395,9 @@ static int room_of_one_tile(const struct problem *problem, const struct columns_
         loaded += problem->map_uses[i] && problem->memory.in[i][problem->memory.kept - 1];
     const int most = GPU_ROOM / (loaded > 1 ? 2 : 1) / mf_columns_threads(form);
     const int64_t each = (blocks + limits->multiprocessors - 1) / limits->multiprocessors;
-    return mf_gpu_widest_item(problem) < 4 || problem->reduced_total <= 2 * LANES ? 0 : each < most ? (int)each : most;
+    if (keeps_join(problem, form) || mf_gpu_widest_item(problem) < 4 || problem->reduced_total <= 2 * LANES)
+        return 0;
+    return mf_columns_float_moments(problem) ? GPU_ONE_BLOCK : each < most ? (int)each : most;
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -439,12 +452,12 @@ static mf_status make(struct mf_plan *plan)
                 "#define COLUMN_THREADS %d\n#define LANE_THREADS %d\n#define HELD %d\n#define BATCH %s(%d)\n"
                 "#define TEAM_VECTOR 1\n#define IN_TURN %d\n#define PRESENT %d\n#define ONE_STEP %d\n"
                 "#define TOGETHER %d\n#define WHOLE_LANES %d\n#define ONE_PART %d\n#define ALONE %d\n"
-                "#define SEVERAL_TILES %d\n"
+                "#define SEVERAL_TILES %d\n#define KEEPS_JOIN %d\n"
                 "#define STORES_VECTORS (VECTOR > LANE_THREADS)\n#define JOIN_STATES (THREADS * VECTOR)\n",
                 merges_by_weights(problem, form.in_turn, whole), form.column_threads, form.lane_threads, form.held,
                 form.in_turn ? "BATCH_OF" : "BATCH_OR_HALF", form.batch, form.in_turn, form.present, reduced <= LANES,
-                form.together, whole, one_part, tiles > 1 && parts == 1,
-                tiles > 1 && mf_emit_has_kind(problem, RED_MOMENTS));
+                form.together, whole, one_part, tiles > 1 && parts == 1, tiles > 1 && mf_columns_float_moments(problem),
+                keeps_join(problem, &form));
     mf_gpu_define_join(problem, block_columns, tiles, share, &choice.macros);
     snprintf(choice.text, sizeof choice.text,
              "%d columns a block, %d a thread, %d threads of %d lanes each%s, %lld parts of %lld tiles",

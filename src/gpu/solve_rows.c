@@ -126,7 +126,7 @@ static mf_status make(struct mf_plan *plan)
                                 .threads = threads,
                                 .vector = vector,
                                 .shifted = shifted,
-                                .beside = mf_clamp(is_long.room / threads, is_long.room > 0, GPU_ROOM),
+                                .beside = mf_clamp(is_long.room / threads, is_long.room > 0, GPU_ROOM / GPU_WARP),
                                 .most_beside = is_long.warps * GPU_WARP / threads,
                                 .reads_once = mf_gpu_reads_once(problem, vector, is_long.reader),
                                 .vector_loop = problem->memory.kept + problem->memory.reduced - 1};

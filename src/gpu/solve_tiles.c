@@ -57,7 +57,7 @@ static int has_slow_steps(const struct problem *problem, int vector, int shifted
            mf_emit_lane_words(problem) <= 2 && problem->memory.reduced == 1 && !problem->memory.window_count;
 }
 
-/* Room for four blocks of batches of 32 steps; folds of 16-bit floats would spill registers then. */
+/* Room for batches of 32 steps; folds of 16-bit floats but any would spill registers then. */
 static int room_of_batches(const struct problem *problem)
 {
     return mf_gpu_folds_halves(problem) && problem->program.reducer[0].fold != FOLD_ANY ? GPU_ONE_BLOCK : 512;
@@ -170,7 +170,7 @@ static struct tiles_form shared_form(const struct problem *problem, int64_t lane
         form.threads = mf_gpu_crosses(problem) && problem->reduced_total >= MUCH / item ? 256 : 64;
     else if (bytes) {
         form.batch = 16;
-        form.room = problem->reduced_total > 3 * TILE ? GPU_ONE_BLOCK : GPU_ROOM; /* smaller blocks have room */
+        form.room = GPU_ONE_BLOCK;
     }
     if (item == 2 && several && problem->memory.reduced > 1 && !lanes && !shifted && vector >= 4) {
         /* mean and var of 128 pictures of 256 channels, bf16: 56 by 56, 2,370 GB/s with batches of 4 and now 3,170;
@@ -291,9 +291,18 @@ static int64_t parts_of_output(const struct problem *problem, int64_t tiles, int
     return parts < 1 || (parts == 2 && tiles <= MOST_ALONE && vector > 1 && 2 * kept >= wanted * 7 / 8) ? 1 : parts;
 }
 
+/* Blocks that a multiprocessor is to have room for. Sums of bytes have registers enough in smaller ones. */
+static int beside_of(const struct problem *problem, const struct tiles_form *form, int threads)
+{
+    enum { MOST = 32 /* that there are */ };
+    const int fits = mf_emit_bytes_operand(problem) >= 0 && threads < form->threads;
+    const int room = fits && form->room == GPU_ONE_BLOCK ? GPU_ROOM : form->room;
+    return mf_clamp(room / threads, room > 0, MOST);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
-    enum { FEW_BYTES = 8 << 10, MOST_FEW = 8, MOST_BLOCKS = 32 /* of a multiprocessor */ };
+    enum { FEW_BYTES = 8 << 10, MOST_FEW = 8 };
     const struct problem *problem = &plan->problem;
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     struct gpu_choice choice = {.kernel = mf_text_tiles_cl,
@@ -348,7 +357,7 @@ static mf_status make(struct mf_plan *plan)
     }
     if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_has_logsums(problem) && !along)
         define_moments(problem, &form, lanes, few == tiles, &choice.macros);
-    choice.beside = mf_clamp(form.room / choice.threads, form.room > 0, MOST_BLOCKS);
+    choice.beside = beside_of(problem, &form, choice.threads);
     choice.most_beside = form.warps * GPU_WARP / choice.threads;
     mf_text_add(&choice.macros,
                 "#define BATCH BATCH_OF(%d)\n#define TEAM_VECTOR %d\n#define FEW %d\n"

@@ -9,8 +9,8 @@
  * lanes, not asked of each; which is faster is the assembler's chance (4 % of f32 on an H200). In turn, where registers
  * for the tree's states that wait too would leave fewer warps, or be spilled, WAITS_IN_SHARED memory, or WAITS_IN_MEMORY
  * of the thread's own, which what streams past pushes out of the cache (logsumexp of bf16, 32768 by 4096, on an H100).
- * MERGE_WEIGHTS: moments merge by them where all lanes have elements, 2: as they have in every tile. SEVERAL_TILES: what
- * one tile alone needs is left out.
+ * MERGE_WEIGHTS: moments merge by them where all lanes have elements, 2: as they have in every tile. SEVERAL_TILES: of
+ * moments, which are faster so; what one tile alone needs is left out.
  *
  * p[0]: tiles of a column, p[1]: blocks that share them, p[2]: tiles of one block, p[4]: blocks side by side.
  * workspace: p[3] states for every column, tile by tile, then COUNTERS for every block side by side (parts.cl). */

@@ -7,7 +7,11 @@
 #ifndef ALONE
 #define ALONE 0
 #endif
-#define ONE_TILE (JOIN_LANES == 1)
+/* KEEPS_JOIN: of columns of one tile whose registers what joins tiles decides (solve_columns.c). */
+#ifndef KEEPS_JOIN
+#define KEEPS_JOIN 0
+#endif
+#define ONE_TILE (JOIN_LANES == 1 && !KEEPS_JOIN)
 enum { GROUPS = 16, COUNTERS = GROUPS + 1 };
 
 #if !ONE_TILE
