@@ -374,8 +374,8 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
 }
 
 /* Whether what joins tiles stays in a kernel for one tile, where its registers make NVRTC 13.0 load a batch together:
- * without them it aims at more warps. Where a bound does that better they go: in turn, of few steps, and of sums and the
- * like and moments of floats whose maps are short. (But of f64, 16 rows a column, 4,400 and 4,180 GB/s on an H200.) */
+ * without them it aims at more warps. Where a bound does that better they go: in turn, of few steps, and of sums and
+ * the like and moments of floats, of short maps. (But of f64, 16 rows a column, 4,400 and 4,180 GB/s on an H200.) */
 static int keeps_join(const struct problem *problem, const struct columns_form *form)
 {
     const int64_t reduced = problem->reduced_total;
