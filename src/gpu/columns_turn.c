@@ -133,10 +133,10 @@ struct columns_form mf_columns_turn_form(const struct problem *problem, int wide
     form.present = form.held = LANES / form.lane_threads;
     if (!at_once)
         make_room(problem, limits, &form);
+    /* 128 registers (H200, sum, max, mean and var of f32, 16384 by 16384: 3,620 and 4,330) */
     if (item == 4 && form.vector > 1 && problem->program.reducer_count > 1 && mf_columns_float_moments(problem) &&
         mf_emit_lane_words(problem) <= 5 && !mf_gpu_has_logsums(problem))
-        form.room = 512 / mf_columns_threads(&form); /* H200, sum, max, mean and var of f32, 16384 by 16384: 3,620
-                                                      * and 4,330 */
+        form.room = 512 / mf_columns_threads(&form);
     const int one_of_vectors = problem->program.reducer_count == 1 && form.vector > 1;
     if (mf_gpu_has_logsums(problem) && alone && threads == mf_columns_threads(&form)) /* where columns are enough */
         form.room = item > 4 ? 512 / threads : item == 4 && one_of_vectors ? GPU_ONE_BLOCK : GPU_ROOM / threads;

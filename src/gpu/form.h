@@ -6,11 +6,9 @@
 
 /* Threads that a multiprocessor is to have room for. A kernel compiled for some such number keeps the loads of a batch
  * together; without one the compiler (seen with NVRTC 13.0) puts them next to their use, to save registers that nobody
- * needs. With this one a thread has 64. */
-enum {
-    GPU_ROOM = 1024,
-    GPU_ONE_BLOCK = 1 /* which has all registers: of fewer some would be spilled, and found so late */
-};
+ * needs. With this one a thread has 64. Where registers would be spilled, which is known only when all is compiled, a
+ * form says at once that one block is to have them all. */
+enum { GPU_ROOM = 1024, GPU_ONE_BLOCK = 1 };
 
 /* Counters of blocks side by side whose tiles are joined by the last of them, and whether in groups: GROUPED of
  * kernels/parts.cl. */
