@@ -379,8 +379,10 @@ static int merges_by_weights(const struct problem *problem, int in_turn, int who
 static int keeps_join(const struct problem *problem, const struct columns_form *form)
 {
     const int64_t reduced = problem->reduced_total;
-    if (form->in_turn || reduced <= 2 * LANES)
-        return !form->in_turn && reduced <= GPU_WARP && mf_gpu_widest_item(problem) > 4;
+    if (form->in_turn)
+        return 0;
+    if (reduced <= 2 * LANES)
+        return reduced <= GPU_WARP && mf_gpu_widest_item(problem) > 4;
     const int sum = problem->program.reducer_count == 1 && problem->program.reducer[0].kind == RED_FOLD;
     return mf_gpu_has_long_maps(problem) || (!sum && !mf_columns_float_moments(problem));
 }
@@ -390,13 +392,13 @@ static int keeps_join(const struct problem *problem, const struct columns_form *
 static int room_of_one_tile(const struct problem *problem, const struct columns_form *form, int64_t blocks,
                             const struct gpu_limits *limits)
 {
+    if (keeps_join(problem, form) || mf_gpu_widest_item(problem) < 4 || problem->reduced_total <= 2 * LANES)
+        return 0;
     int loaded = 0; /* operands: of two there are registers for half as many */
     for (int i = 0; i < problem->input_count; i++)
         loaded += problem->map_uses[i] && problem->memory.in[i][problem->memory.kept - 1];
     const int most = GPU_ROOM / (loaded > 1 ? 2 : 1) / mf_columns_threads(form);
     const int64_t each = (blocks + limits->multiprocessors - 1) / limits->multiprocessors;
-    if (keeps_join(problem, form) || mf_gpu_widest_item(problem) < 4 || problem->reduced_total <= 2 * LANES)
-        return 0;
     return mf_columns_float_moments(problem) ? GPU_ONE_BLOCK : each < most ? (int)each : most;
 }
 
