@@ -151,6 +151,13 @@ static void leave(void)
     cuda.CtxPopCurrent(&left);
 }
 
+/* In every execution, where the context is mostly the thread's already: asking costs less than entering and leaving. */
+static int is_entered(const struct gpu *gpu)
+{
+    CUcontext current = NULL;
+    return !cuda.CtxGetCurrent(&current) && current == gpu->context;
+}
+
 mf_status mf_cuda_enter(const struct gpu *gpu)
 {
     return enter(gpu);
@@ -443,9 +450,12 @@ static mf_status launch(struct gpu *gpu, const struct gpu_launch *launch, void *
         const void *value = argument->size ? argument->value : &argument->value; /* memory is its pointer */
         memcpy(&values[i], &value, sizeof value);
     }
-    MF_TRY(enter(gpu));
+    const int entered = is_entered(gpu);
+    if (!entered)
+        MF_TRY(enter(gpu));
     CUresult result = start(gpu, launch, stream, values);
-    leave();
+    if (!entered)
+        leave();
     return result ? failed(gpu, result, "a kernel's launch") : MF_OK;
 }
 
@@ -516,27 +526,34 @@ static mf_status wait_for(struct gpu *gpu, void *stream)
     return result ? failed(gpu, result, "waiting for a stream") : MF_OK;
 }
 
+static mf_status lies_elsewhere(const struct gpu *gpu, const char *what, int number, int device)
+{
+    char fact[100];
+    snprintf(fact, sizeof fact, "lies on CUDA device %d, and the fold is on device %d", device, gpu->device);
+    return mf_fail_tensor(what, number, fact);
+}
+
 /* Memory that the driver does not know is ordinary memory of the host. */
 static mf_status check(struct gpu *gpu, const void *memory, const char *what, int number, uintptr_t *address)
 {
     unsigned int type = 0, managed = 0;
     int device = -1;
-    char label[64];
     CUpointer_attribute attributes[] = {POINTER_MEMORY_TYPE, POINTER_IS_MANAGED, POINTER_DEVICE_ORDINAL};
     void *values[] = {&type, &managed, &device};
-    mf_tensor_label(what, number, label, sizeof label);
+    const int entered = is_entered(gpu);
     *address = (uintptr_t)memory;
-    MF_TRY(enter(gpu));
+    if (!entered)
+        MF_TRY(enter(gpu));
     CUresult result = cuda.PointerGetAttributes(3, attributes, values, pointer_of(memory, 0));
-    leave();
+    if (!entered)
+        leave();
     if (is_fault(result))
         return failed(gpu, result, "looking at a pointer");
     if (result || (!type && !managed))
-        return mf_fail(MF_ERROR_ARGUMENT,
-                       "%s points to host memory, which the GPU cannot read; copy it to the device's memory", label);
+        return mf_fail_tensor(what, number,
+                              "points to host memory, which the GPU cannot read; copy it to the device's memory");
     if (type == MEMORY_TYPE_DEVICE && !managed && device != gpu->device)
-        return mf_fail(MF_ERROR_ARGUMENT, "%s lies on CUDA device %d, and the fold is on device %d", label, device,
-                       gpu->device);
+        return lies_elsewhere(gpu, what, number, device);
     return MF_OK;
 }
 

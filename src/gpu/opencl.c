@@ -579,13 +579,10 @@ static mf_status check(struct gpu *gpu, const void *memory, const char *what, in
     cl_mem buffer = (cl_mem)memory, whole = NULL;
     cl_context context = NULL;
     size_t offset = 0;
-    char label[64];
-    mf_tensor_label(what, number, label, sizeof label);
     if (!looks_like_object(gpu, memory) || cl.GetMemObjectInfo(buffer, MEM_CONTEXT, sizeof context, &context, NULL))
-        return mf_fail(MF_ERROR_ARGUMENT, "%s is not an OpenCL buffer of the device's driver; copy it to the device",
-                       label);
+        return mf_fail_tensor(what, number, "is not an OpenCL buffer of the device's driver; copy it to the device");
     if (context != gpu->context)
-        return mf_fail(MF_ERROR_ARGUMENT, "%s is an OpenCL buffer of another context than the device's", label);
+        return mf_fail_tensor(what, number, "is an OpenCL buffer of another context than the device's");
     if (cl.GetMemObjectInfo(buffer, MEM_ASSOCIATED_MEMOBJECT, sizeof whole, &whole, NULL) || !whole ||
         cl.GetMemObjectInfo(buffer, MEM_OFFSET, sizeof offset, &offset, NULL)) {
         whole = buffer;

@@ -63,10 +63,9 @@ char *mf_text_join(const char *first, const char *second)
     return text;
 }
 
-void mf_tensor_label(const char *what, int number, char *label, size_t size)
+mf_status mf_fail_tensor(const char *what, int number, const char *fact)
 {
     if (!strcmp(what, "operand"))
-        snprintf(label, size, "operand %c", 'a' + number);
-    else
-        snprintf(label, size, "%.40s %d", what, number);
+        return mf_fail(MF_ERROR_ARGUMENT, "operand %c %s", 'a' + number, fact);
+    return mf_fail(MF_ERROR_ARGUMENT, "%s %d %s", what, number, fact);
 }

@@ -16,7 +16,7 @@ void mf_log_error(const char *log, char *line, size_t size);
 /* first and second in one text, from mf_alloc; null without memory. */
 char *mf_text_join(const char *first, const char *second);
 
-/* "operand b" for "operand" and 1, "output 1" for other words. */
-void mf_tensor_label(const char *what, int number, char *label, size_t size);
+/* MF_ERROR_ARGUMENT, and "operand b FACT" for "operand" and 1, "output 1 FACT" for other words. */
+mf_status mf_fail_tensor(const char *what, int number, const char *fact);
 
 #endif
