@@ -22,6 +22,7 @@ struct block_plan {
     int used[MAX_NODES], direct[MAX_NODES]; /* node is needed; operand can be read in place when contiguous */
     int buffer[MAX_NODES];                  /* number of its buffer, -1 for none */
     int buffers;
+    int calls, pieces;       /* kernel calls a block, and the pieces of each while the next block is fetched */
     int narrow;              /* bytes of the integers that it computes in, as they are in memory; 0: in classes */
     uint8_t fits[MAX_NODES]; /* narrow.c: what is known of such a node */
     int floats[MAX_NODES];   /* the node is an operand's short integers as floats, from memory */
@@ -52,8 +53,13 @@ struct block {
     const struct block_plan *plan;
     const struct kernels *kernels;
     char *memory;
-    size_t stride;                    /* bytes from one buffer to the next */
-    int fetch_ahead;                  /* operands are large: fetch the next block while this one computes */
+    size_t stride;      /* bytes from one buffer to the next */
+    int fetch_ahead;    /* operands are large: fetch the next block while this one computes */
+    int aheads, shares; /* entries of ahead, and in how many shares it is asked for */
+    struct ahead {
+        uintptr_t from;
+        int64_t bytes;
+    } ahead[MF_MAX_INPUTS];           /* what is still to be asked for of the next block */
     int skip;                         /* a node that is evaluated as it is stored; -1 for none */
     int copy_operands;                /* never read operands in place */
     char *redirect[MAX_NODES];        /* where a node's result is to go instead of its buffer; null: its buffer */
