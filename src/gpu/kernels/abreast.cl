@@ -100,12 +100,14 @@ static inline void sure_rows(EXCHANGE_TYPE exchange_, weights_type weights_, str
                 r[i] = fetch(T, element_place(S, row, t + i * WARP));
         }
         lanes_of_row(S, r, t, n, l);
-        UNROLL
-        for (int j = 0; j < OWN_LANES; j++)
+        SETTLING
+        for (int j = 0; j < OWN_LANES; j++) {
             if (j + OWN_LANES >= SLOTS)
-                settle_one(&l[j], j < FULL || j * WARP + t < n);
+                settle_one(&l[0], j < FULL || j * WARP + t < n);
             else
-                settle(T, S, row, &l[j], j * WARP + t, lane_count(n, j * WARP + t));
+                settle(T, S, row, &l[0], j * WARP + t, lane_count(n, j * WARP + t));
+            turn_lanes(l, OWN_LANES);
+        }
         states_of_row(S, l, t, n, s);
         own_levels(weights_, t, n, 0, OWN_LANES, FULL, SLOTS, SURE, s);
         NO_UNROLL

@@ -356,9 +356,11 @@ static inline void team_lanes(EXCHANGE_TYPE exchange_, struct origins *origins, 
 #define X(s) KNOWN(start.i##s); /* lanes' places are computed here: kept for what is rare they were spilled */
         FOR_MAP_INPUTS(X)
 #undef X
-        UNROLL
-        for (int j = 0; j < OWN; j++)
-            settle(T, S, start, &l[j], first + lane_of(THREAD % TEAM, j), lane_count(n, lane_of(THREAD % TEAM, j)));
+        SETTLING
+        for (int j = 0; j < OWN; j++) {
+            settle(T, S, start, &l[0], first + lane_of(THREAD % TEAM, j), lane_count(n, lane_of(THREAD % TEAM, j)));
+            turn_lanes(l, OWN);
+        }
     }
     UNROLL
     for (int j = 0; j < OWN; j++) {

@@ -123,6 +123,17 @@ static inline void only_element(struct lane *s, struct element x, int present)
 #undef X
 }
 
+/* What is rare is done to l[0], so that where SETTLING does not unroll the program has it once: in `count` turns all
+ * lanes come by. (An index that is not known would put them into memory.) */
+static inline void turn_lanes(struct lane *l, const int count)
+{
+    const struct lane first = l[0];
+    UNROLL
+    for (int j = 1; j < count; j++)
+        l[j - 1] = l[j];
+    l[count - 1] = first;
+}
+
 /* What ends such a lane of any element, if it is there. */
 static inline void settle_one(struct lane *s, int present)
 {
