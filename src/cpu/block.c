@@ -145,7 +145,7 @@ void mf_block_start(struct block *block, const struct block_plan *plan, const st
     block->kernels = kernels;
     block->memory = memory;
     block->stride = mf_array_bytes(limit);
-    block->copy_operands = block->fetch_ahead = 0;
+    block->copy_operands = block->fetch_ahead = block->aheads = 0;
     block->skip = -1;
     memset(block->cached, 0, sizeof block->cached);
     memset(block->turned, 0xff, sizeof block->turned);
@@ -328,7 +328,7 @@ static const void *load_operand(struct block *block, int i, const char *base, in
     if (contiguous)
         raw = (const char *)((uintptr_t)base + (uintptr_t)(mf_walk_offset(w, f) * item));
     if (contiguous && fetches_ahead(block, i))
-        block->ahead[block->aheads++] = (struct ahead){(uintptr_t)raw + (uintptr_t)(n * item), n * item};
+        mf_block_ahead(block, beyond(raw, n * item), n * item);
     if (plan->direct[i] && contiguous && !block->copy_operands)
         return raw;
     if (!block->redirect[i] && holds_already(block, input, base, f, n))
@@ -390,12 +390,12 @@ static const void *evaluate_node(struct block *block, int i, const char *const *
 void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n)
 {
     const struct block_plan *plan = block->plan;
-    block->aheads = 0;
     block->shares = plan->pieces * plan->calls;
     for (int i = 0; i < plan->pool->count; i++)
         if (plan->used[i] && i != block->skip)
             block->reg[i] = evaluate_node(block, i, base, f, n);
     ask_ahead(block, plan->pieces * plan->calls);
+    block->aheads = 0;
 }
 
 /* The sums of floats that are the only output, of a 16-bit type: x + 0, so that a zero is +0. */

@@ -73,6 +73,11 @@ struct block {
 /* limit: the most positions one evaluation will have. */
 void mf_block_start(struct block *block, const struct block_plan *plan, const struct kernels *kernels, char *memory,
                     int64_t limit);
+/* Memory to be asked for while the next evaluation computes; of each operand once. */
+static inline void mf_block_ahead(struct block *block, const void *from, int64_t bytes)
+{
+    block->ahead[block->aheads++] = (struct ahead){(uintptr_t)from, bytes};
+}
 /* Evaluates positions f ... f+n-1, n <= limit; base[i] is operand i at position 0. Results: block->reg. */
 void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n);
 

@@ -9,18 +9,16 @@ static const char *row_at(const struct columns *c, int i, int64_t e)
     return (const char *)((uintptr_t)c->base[i] + (uintptr_t)offset);
 }
 
-/* Asks for a row that is evaluated soon: rows are pieces of the operands' rows, which processors do not see coming. */
-static void fetch_row(const struct columns *c, int64_t e)
+/* What is asked for while a row is evaluated: one that is soon, as rows are pieces of the operands' rows, which
+ * processors do not see coming. */
+static void fetch_row(struct columns *c, int64_t e)
 {
-    enum { LINE = 64 };
     const struct problem *problem = &c->plan->problem;
     for (int i = 0; i < problem->input_count; i++) {
         if (!problem->map_uses[i] || c->outer->block.walk[i].stride[0] != 1)
             continue;
-        const char *row = row_at(c, i, e);
         const int64_t all = c->width * c->strip, size = c->outer->block.walk[i].size[0];
-        for (int64_t b = 0; b < (all < size ? all : size) * mf_dtypes[problem->in_type[i]].size; b += LINE)
-            __builtin_prefetch((const void *)((uintptr_t)row + (uintptr_t)b), 0, 2);
+        mf_block_ahead(&c->block, row_at(c, i, e), (all < size ? all : size) * mf_dtypes[problem->in_type[i]].size);
     }
 }
 
