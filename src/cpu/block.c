@@ -390,7 +390,7 @@ static const void *evaluate_node(struct block *block, int i, const char *const *
 void mf_block_evaluate(struct block *block, const char *const *base, int64_t f, int64_t n)
 {
     const struct block_plan *plan = block->plan;
-    block->shares = plan->pieces * plan->calls;
+    block->shares = plan->pieces * (plan->calls - (block->skip >= 0)); /* that one's kernel is the caller's */
     for (int i = 0; i < plan->pool->count; i++)
         if (plan->used[i] && i != block->skip)
             block->reg[i] = evaluate_node(block, i, base, f, n);

@@ -58,11 +58,10 @@ static inline struct place step_of_lane(shape_ptr S)
 static inline void settle_beside(struct tensors T, shape_ptr S, struct place from, int loop, int count,
                                  struct lane l[VECTOR])
 {
-    SETTLING
-    for (int j = 0; LOGSUMS && j < VECTOR; j++) {
-        settle(T, S, place_beside(S, from, loop, j), &l[0], 0, count);
-        turn_lanes(l, VECTOR);
-    }
+    UNROLL
+    for (int j = 0; j < VECTOR; j++)
+        if (LOGSUMS)
+            settle(T, S, place_beside(S, from, loop, j), &l[j], 0, count);
 }
 
 /* VECTOR lanes with all their elements: from a place on, `step` away from each other. number: of the first lane's first
