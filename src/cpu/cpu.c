@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "cpu.h"
 
-#include "caches.h"
 #include "contraction_kernels.h"
 #include "habits.h"
 
@@ -69,14 +68,6 @@ static void fill_tables(void)
     }
 }
 
-/* Half of the last cache, which may be shared, and not too much of it: what a call touches is likely to stay there. */
-static double cached_bytes(void)
-{
-    enum { MOST = 16 << 20 };
-    const long half = LAST_CACHE_BYTES / 2;
-    return half < 0 ? 0 : half > MOST ? MOST : (double)half;
-}
-
 /* What an operand's loops step over, or more where they overlap; as a double, which does not overflow. */
 static double operand_bytes(const struct problem *problem, int input)
 {
@@ -91,7 +82,7 @@ static int touches_more(const struct problem *problem, double outputs)
 {
     for (int i = 0; i < problem->input_count; i++)
         outputs += operand_bytes(problem, i);
-    return outputs > cached_bytes();
+    return outputs > (double)mf_cached_bytes;
 }
 
 int mf_reads_memory(const struct problem *problem)
@@ -103,7 +94,7 @@ int mf_stores_past_cache(const struct problem *problem, int64_t bytes)
 {
     enum { LEAST = 2 << 20 };
     const double all = (double)problem->kept_total * (double)bytes;
-    return all > LEAST && touches_more(problem, all);
+    return all > (double)(mf_cached_bytes < LEAST ? mf_cached_bytes : LEAST) && touches_more(problem, all);
 }
 
 int mf_cpu_thread_count(void)

@@ -111,6 +111,7 @@ const struct habits mf_habits_known[HABITS_COUNT] = {
 };
 
 struct habits mf_habits;
+long mf_cached_bytes;
 
 #ifdef MF_HAVE_X86
 /* The processor's family, those of different vendors are different numbers, and its model in 12 bits; 0: not known. */
@@ -129,6 +130,14 @@ static unsigned family_and_model(void)
 }
 #endif
 
+/* Half of the last cache, which may be shared, and not too much of it: what a call touches is likely to stay there. */
+static long cached_bytes(void)
+{
+    enum { MOST = 16 << 20 };
+    const long half = LAST_CACHE_BYTES / 2;
+    return half < 0 ? 0 : half > MOST ? MOST : half;
+}
+
 void mf_habits_choose(void)
 {
     enum { LARGE_CACHE_BYTES = 2 << 20, ZEN_3_AND_4 = 25, SAPPHIRE_RAPIDS = 0x608f, EMERALD_RAPIDS = 0x60cf };
@@ -140,4 +149,5 @@ void mf_habits_choose(void)
                                 : asks_early                   ? ASKS_EARLY
                                 : is_large                     ? HAS_LARGE_CACHE
                                                                : LIKES_TO_BE_ASKED];
+    mf_cached_bytes = cached_bytes();
 }

@@ -30,6 +30,7 @@ extern const struct habits mf_habits_known[HABITS_COUNT];
 
 /* Of the processor that runs: what mf_habits_choose sets when the first CPU device is opened. Only tests set others. */
 extern struct habits mf_habits;
+extern long mf_cached_bytes; /* that a call touches and leaves in a cache */
 void mf_habits_choose(void);
 
 #endif
