@@ -41,7 +41,9 @@ enum answers mf_finish_answers(const struct mf_plan *plan)
 int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer)
 {
     const struct node *pool = problem->program.map.node, *node = &pool[reducer->arg[0]];
-    return node->op == OP_mul || node->op == OP_CONVERT ? pool[node->arg[0]].index : node->index;
+    while (node->op != OP_OPERAND && node->arg[0] >= 0)
+        node = &pool[node->arg[0]];
+    return node->index;
 }
 
 int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reducer *reducer)
@@ -60,18 +62,25 @@ int mf_reducer_is_squares(const struct problem *problem, const struct reducer *r
            node->arg[0] == node->arg[1] && pool[node->arg[0]].op == OP_OPERAND;
 }
 
-int mf_reducer_is_product(const struct problem *problem, const struct reducer *reducer, int operand[2])
+enum term_kind mf_reducer_term(const struct problem *problem, const struct reducer *reducer, int operand[2])
 {
     const struct node *pool = problem->program.map.node, *node = &pool[reducer->arg[0]];
-    if (reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || node->op != OP_mul || !mf_cls_is_float(reducer->cls))
-        return 0;
-    for (int k = 0; k < 2; k++) {
-        if (pool[node->arg[k]].op != OP_OPERAND)
-            return 0;
-        operand[k] = pool[node->arg[k]].index;
+    enum term_kind term = node->op == OP_mul ? TERM_PRODUCT : node->op == OP_abs ? TERM_MAGNITUDE : NO_TERM;
+    if (reducer->kind != RED_FOLD || reducer->fold != FOLD_SUM || !term || !mf_cls_is_float(reducer->cls))
+        return NO_TERM;
+    const int second = term == TERM_PRODUCT ? node->arg[1] : node->arg[0];
+    const struct node *args[2] = {&pool[node->arg[0]], &pool[second]};
+    if (args[0] == args[1] && args[0]->op == OP_sub) {
+        term = term == TERM_PRODUCT ? TERM_SQUARED_DISTANCE : TERM_DISTANCE;
+        args[1] = &pool[args[0]->arg[1]];
+        args[0] = &pool[args[0]->arg[0]];
     }
+    if (args[0]->op != OP_OPERAND || args[1]->op != OP_OPERAND)
+        return NO_TERM;
+    for (int k = 0; k < 2; k++)
+        operand[k] = args[k]->index;
     const enum dtype type = problem->in_type[operand[0]];
-    return problem->in_type[operand[1]] == type && mf_dtypes[type].cls == reducer->cls;
+    return problem->in_type[operand[1]] == type && mf_dtypes[type].cls == reducer->cls ? term : NO_TERM;
 }
 
 void mf_summary_place(struct summary *out, const struct problem *problem, const struct reducer *reducer, void *first,

@@ -20,13 +20,14 @@ struct finish_plan {
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels);
 /* Whether the only output, of the fold's class, is the only fold's result, but for zeros and NaNs. */
 enum answers mf_finish_answers(const struct mf_plan *plan);
-/* The operand that a reducer's kernels read straight from memory: itself, its squares to be added, or its bytes as
- * doubles. */
+/* The operand that a reducer's kernels read straight from memory: itself, its squares to be added, the first one of
+ * terms, or its bytes as doubles. */
 int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer);
 /* Whether the reducer is the logsumexp of a byte operand. */
 int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reducer *reducer);
-/* Whether the reducer adds products of two operands of one type of floats, of its class; and which ones. */
-int mf_reducer_is_product(const struct problem *problem, const struct reducer *reducer, int operand[2]);
+/* The terms of two operands of one type of floats, of its class, that the reducer adds, and which ones (a magnitude's are
+ * the same); or NO_TERM. */
+enum term_kind mf_reducer_term(const struct problem *problem, const struct reducer *reducer, int operand[2]);
 /* Whether the reducer adds the squares of an operand. */
 int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer);
 /* Where a summary's kernel puts what a reducer wants. */

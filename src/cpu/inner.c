@@ -56,11 +56,11 @@ static int is_squares(const struct mf_plan *plan, const struct reducer *reducer)
            plan->device->kernels->squares[problem->in_type[mf_reducer_operand(problem, reducer)]];
 }
 
-/* Whether a reducer adds products of two operands, and a kernel does. */
-static int is_product(const struct mf_plan *plan, const struct reducer *reducer, int operand[2])
+/* The terms of two operands that a reducer adds, if a kernel does. */
+static enum term_kind term_of(const struct mf_plan *plan, const struct reducer *reducer, int operand[2])
 {
-    return mf_reducer_is_product(&plan->problem, reducer, operand) &&
-           plan->device->kernels->products[plan->problem.in_type[operand[0]]].rows;
+    const enum term_kind term = mf_reducer_term(&plan->problem, reducer, operand);
+    return term && plan->device->kernels->products[plan->problem.in_type[operand[0]]].rows ? term : NO_TERM;
 }
 
 /* Whether rows of n elements of an operand, or their tiles, lie together in memory. */
@@ -84,7 +84,7 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     const enum op op = plan->problem.program.map.node[reducer->arg[0]].op;
     const int squares = is_squares(plan, reducer), bytes = mf_reducer_is_lse_of_bytes(&plan->problem, reducer);
     int factor[2];
-    if (!pass->nest->window_count && is_product(plan, reducer, factor))
+    if (!pass->nest->window_count && term_of(plan, reducer, factor))
         return rows_lie_together(&pass->block.walk[factor[0]], n) && rows_lie_together(&pass->block.walk[factor[1]], n);
     if ((op != OP_OPERAND && !squares && !bytes) || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
@@ -108,7 +108,8 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
         data->straight[r] = data->gathers || reads_memory(plan, pass, reducer, data->elements);
         data->squares[r] = data->straight[r] && is_squares(plan, reducer);
         int factor[2];
-        data->factor[r] = data->straight[r] && is_product(plan, reducer, factor) ? factor[1] : -1;
+        data->term[r] = data->straight[r] ? term_of(plan, reducer, factor) : NO_TERM;
+        data->factor[r] = data->term[r] ? factor[1] : -1;
         for (int a = 0; a < reducer->arg_count && !data->straight[r]; a++) {
             int known = 0;
             for (int k = 0; k < pass->root_count; k++)

@@ -20,9 +20,10 @@ struct inner_plan {
     struct finish_plan finish;
     int pass_count;
     struct pass pass[2];
-    int straight[MAX_REDUCERS]; /* the argument is an operand that the fold kernels read from memory */
-    int squares[MAX_REDUCERS];  /* and its squares are added, of bytes */
-    int factor[MAX_REDUCERS];   /* and its products with this operand are added; else -1 */
+    int straight[MAX_REDUCERS];        /* the argument is an operand that the fold kernels read from memory */
+    int squares[MAX_REDUCERS];         /* and its squares are added, of bytes */
+    int factor[MAX_REDUCERS];          /* and its terms with this operand are added; else -1 */
+    enum term_kind term[MAX_REDUCERS]; /* which terms they are */
     int row_type[MAX_REDUCERS]; /* the evaluated argument's type where it is not the class but shorter; else -1 */
     int64_t elements;           /* of one row: the reduced elements */
     int64_t tiles;              /* of one row */

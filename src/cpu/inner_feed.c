@@ -114,7 +114,7 @@ void mf_inner_fold_rows(void *first, void *second, const struct worker *w, int r
     enum cls cls = reducer->cls;
     if (w->inner->factor[r] >= 0) {
         const enum dtype type = w->plan->problem.in_type[w->inner->factor[r]];
-        k->products[type].rows(first, source->x, source->y, rows, n, source->pitch, source->y_pitch);
+        k->products[type].rows(first, source->x, source->y, rows, n, source->pitch, source->y_pitch, w->inner->term[r]);
         return;
     }
     switch (mf_inner_keeps_value(w, reducer) ? RED_FOLD : reducer->kind) {

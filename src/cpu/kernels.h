@@ -109,12 +109,14 @@ typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, 
 typedef void summary_chain_fn(const struct summary *out, int append, const void *const *x, int64_t count, int64_t n,
                               const void *const *next);
 
-/* Sums of x * y: as rows_fn, and as chain_fn, where column i of y[k] is y[k][i], or with y_unit 0 always y[k][0]; next:
- * of x. x and y may be the same. */
+/* x * y, |x - y|, (x - y) * (x - y), |x|. */
+enum term_kind { NO_TERM, TERM_PRODUCT, TERM_DISTANCE, TERM_SQUARED_DISTANCE, TERM_MAGNITUDE };
+/* Sums of such terms: as rows_fn, and as chain_fn, where column i of y[k] is y[k][i], or with y_unit 0 always y[k][0];
+ * next: of x. x and y may be the same, and are of a magnitude. */
 typedef void product_rows_fn(void *out, const void *x, const void *y, int64_t rows, int64_t n, int64_t x_pitch,
-                             int64_t y_pitch);
+                             int64_t y_pitch, enum term_kind term);
 typedef void product_chain_fn(void *out, const void *acc, const void *const *x, const void *const *y, int y_unit,
-                              int64_t count, int64_t n, const void *const *next);
+                              int64_t count, int64_t n, const void *const *next, enum term_kind term);
 struct product_kernels {
     product_rows_fn *rows;
     product_chain_fn *chain;

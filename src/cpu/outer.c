@@ -107,7 +107,8 @@ static void plan_arguments(struct mf_plan *plan)
                             (data->layout == STRIP_COLUMNS || nest->in[operand][nest->kept - 1] == 1);
         data->from[r] =
             data->straight[r] && !mf_is_class_type(problem->in_type[operand]) ? (int)problem->in_type[operand] : -1;
-        data->factor[r] = data->straight[r] && mf_outer_adds_products(plan, reducer, factor) ? factor[1] : -1;
+        data->term[r] = data->straight[r] ? mf_outer_term(plan, reducer, factor) : NO_TERM;
+        data->factor[r] = data->term[r] ? factor[1] : -1;
         if (reducer->kind == RED_ARG)
             data->arg[data->arg_count++] = r;
         else

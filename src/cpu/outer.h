@@ -26,7 +26,8 @@ struct outer_plan {
     int64_t evaluated; /* so many rows of them fit the nearest cache, and folds go on from those before */
     int straight[MAX_REDUCERS];
     int operand[MAX_REDUCERS];          /* whose rows they read then */
-    int factor[MAX_REDUCERS];           /* what those are multiplied with, and added; else -1 */
+    int factor[MAX_REDUCERS];           /* whose terms with those are added; else -1 */
+    enum term_kind term[MAX_REDUCERS];  /* which terms they are */
     int row_size;                       /* bytes of an element of the rows that are evaluated */
     int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
@@ -78,9 +79,9 @@ struct columns {
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
-/* Whether a reducer adds products of two operands, and a chain kernel does: operand[0] has neighbouring columns,
- * operand[1] as well, or one element for all of them. */
-int mf_outer_adds_products(const struct mf_plan *plan, const struct reducer *reducer, int operand[2]);
+/* The terms of two operands that a reducer adds, if a chain kernel does: operand[0] has neighbouring columns, operand[1]
+ * as well, or one element for all of them. */
+enum term_kind mf_outer_term(const struct mf_plan *plan, const struct reducer *reducer, int operand[2]);
 /* The operand whose rows a reducer's kernels read. */
 int mf_outer_operand(const struct mf_plan *plan, const struct reducer *reducer);
 /* Whether the order counts in which a reducer combines. */

@@ -177,7 +177,7 @@ static void chain_products(struct columns *c, int r, const void *const *x, int64
                 soon[j] = p + 1 < parts ? (const char *)a[j] + width * item : then ? then[j] : NULL;
             }
             c->kernels->products[type].chain(out, append ? out : NULL, a, b, unit, rows, width,
-                                             p + 1 < parts || then ? soon : NULL);
+                                             p + 1 < parts || then ? soon : NULL, c->outer->term[r]);
         }
     }
 }

@@ -17,28 +17,28 @@ int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *redu
            plan->device->kernels->summary_chain[problem->in_type[mf_reducer_operand(problem, reducer)]];
 }
 
-int mf_outer_adds_products(const struct mf_plan *plan, const struct reducer *reducer, int operand[2])
+enum term_kind mf_outer_term(const struct mf_plan *plan, const struct reducer *reducer, int operand[2])
 {
     enum { FEWEST = 32 };
     const struct problem *problem = &plan->problem;
     const struct nest *nest = nest_of(plan);
     const int column = nest->kept - 1;
-    if (!mf_reducer_is_product(problem, reducer, operand) || nest->size[column] < FEWEST ||
-        !plan->device->kernels->products[problem->in_type[operand[0]]].chain)
-        return 0;
+    const enum term_kind term = mf_reducer_term(problem, reducer, operand);
+    if (!term || nest->size[column] < FEWEST || !plan->device->kernels->products[problem->in_type[operand[0]]].chain)
+        return NO_TERM;
     if (nest->in[operand[0]][column] != 1) {
         const int other = operand[0];
         operand[0] = operand[1];
         operand[1] = other;
     }
     const int64_t unit = nest->in[operand[1]][column];
-    return nest->in[operand[0]][column] == 1 && (unit == 0 || unit == 1);
+    return nest->in[operand[0]][column] == 1 && (unit == 0 || unit == 1) ? term : NO_TERM;
 }
 
 int mf_outer_operand(const struct mf_plan *plan, const struct reducer *reducer)
 {
     int operand[2];
-    return mf_outer_adds_products(plan, reducer, operand) ? operand[0] : mf_reducer_operand(&plan->problem, reducer);
+    return mf_outer_term(plan, reducer, operand) ? operand[0] : mf_reducer_operand(&plan->problem, reducer);
 }
 
 /* Whether reducer r's kernels read its argument's rows from memory: an operand with neighbouring columns. */
@@ -54,7 +54,7 @@ int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *redu
     if (mf_reducer_is_lse_of_bytes(problem, reducer))
         return k->lse_chain_from[problem->in_type[mf_reducer_operand(problem, reducer)]] != NULL;
     if (node->op != OP_OPERAND)
-        return mf_outer_adds_squares(plan, reducer) || mf_outer_adds_products(plan, reducer, factor);
+        return mf_outer_adds_squares(plan, reducer) || mf_outer_term(plan, reducer, factor);
     enum dtype type = problem->in_type[node->index];
     return mf_is_class_type(type) || (reducer->kind == RED_FOLD && k->fold_from[reducer->fold][type].chain) ||
            (reducer->kind == RED_MOMENTS && k->moments_chain_from[type]) ||
@@ -77,7 +77,7 @@ static int all_have_strides(const struct mf_plan *plan, int64_t column, int64_t 
             return 0;
         if (nest->in[input][nest->kept - 1] != column || nest->in[input][last] != element)
             return 0;
-        if (mf_outer_adds_products(plan, reducer, factor) && nest->in[factor[1]][nest->kept - 1] &&
+        if (mf_outer_term(plan, reducer, factor) && nest->in[factor[1]][nest->kept - 1] &&
             nest->in[factor[1]][last] != element)
             return 0;
     }
@@ -144,7 +144,7 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
         const int is_squares = mf_reducer_is_squares(problem, reducer), is_float = mf_cls_is_float(reducer->cls);
         int factor[2];
         const int straight = problem->program.map.node[reducer->arg[0]].op == OP_OPERAND || is_squares ||
-                             mf_outer_adds_products(plan, reducer, factor);
+                             mf_outer_term(plan, reducer, factor);
         const int adds = reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
         const int64_t size = straight ? mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size : 8;
         int64_t here = is_float && size <= 2 ? WIDTH_BYTES / size : STRIP_ELEMENTS;
@@ -212,7 +212,7 @@ int64_t mf_outer_blocks_beside(const struct mf_plan *plan, const struct outer_pl
         int factor[2];
         const int input = mf_reducer_operand(problem, &problem->program.reducer[r]);
         if (!mf_outer_reads_memory(plan, &problem->program.reducer[r]) || nest->in[input][loop] != elements ||
-            mf_outer_adds_products(plan, &problem->program.reducer[r], factor))
+            mf_outer_term(plan, &problem->program.reducer[r], factor))
             return 1;
         item = mf_dtypes[problem->in_type[input]].size > item ? mf_dtypes[problem->in_type[input]].size : item;
     }
@@ -238,7 +238,7 @@ static int may_evaluate_strips(const struct mf_plan *plan, int64_t columns)
             continue;
         const int64_t *stride = nest->in[mf_outer_operand(plan, reducer)];
         int factor[2];
-        if (mf_outer_adds_products(plan, reducer, factor) && nest->in[factor[1]][nest->kept - 1])
+        if (mf_outer_term(plan, reducer, factor) && nest->in[factor[1]][nest->kept - 1])
             return 0;
         if (stride[nest->kept - 1] != 1 || stride[nest->kept + nest->reduced - 1] != columns)
             return 0;
