@@ -25,8 +25,8 @@ enum answers mf_finish_answers(const struct mf_plan *plan);
 int mf_reducer_operand(const struct problem *problem, const struct reducer *reducer);
 /* Whether the reducer is the logsumexp of a byte operand. */
 int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reducer *reducer);
-/* The terms of two operands of one type of floats, of its class, that the reducer adds, and which ones (a magnitude's are
- * the same); or NO_TERM. */
+/* The terms of two operands of one type of floats, of its class, that the reducer adds, and which ones (a magnitude's
+ * are the same); or NO_TERM. */
 enum term_kind mf_reducer_term(const struct problem *problem, const struct reducer *reducer, int operand[2]);
 /* Whether the reducer adds the squares of an operand. */
 int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer);

@@ -79,8 +79,8 @@ struct columns {
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_reads_memory(const struct mf_plan *plan, const struct reducer *reducer);
 int mf_outer_in_any_order(const struct problem *problem);
-/* The terms of two operands that a reducer adds, if a chain kernel does: operand[0] has neighbouring columns, operand[1]
- * as well, or one element for all of them. */
+/* The terms of two operands that a reducer adds, if a chain kernel does: operand[0] has neighbouring columns,
+ * operand[1] as well, or one element for all of them. */
 enum term_kind mf_outer_term(const struct mf_plan *plan, const struct reducer *reducer, int operand[2]);
 /* The operand whose rows a reducer's kernels read. */
 int mf_outer_operand(const struct mf_plan *plan, const struct reducer *reducer);
