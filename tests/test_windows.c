@@ -27,7 +27,7 @@ static mf_status fold_with(const char *solver, const char *modes, const char *ex
 /* The five doubles at `result`, by the library's choice; the other solvers must give the same. */
 static int fold_all(const char *modes, const char *expression, const DLTensor *in, const DLTensor *out, double *result)
 {
-    static const char *const solvers[] = {"reference", "inner", "outer", "few"};
+    static const char *const solvers[] = {"reference", "inner", "outer", "pool", "few"};
     double first[5];
     mf_status status = fold_with(NULL, modes, expression, in, out);
     if (!CHECK_MSG(status == MF_OK, "%s %s: %s", modes, expression, mf_error()))

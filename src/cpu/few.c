@@ -12,6 +12,7 @@
 #include "../scalar.h"
 #include "cpu.h"
 #include "finish.h"
+#include "pool.h"
 
 enum {
     MOST_ELEMENTS = 64,
@@ -122,7 +123,8 @@ static int applicable(const struct mf_plan *plan)
         problem->reduced_total < 1 || problem->reduced_total > MOST_ELEMENTS)
         return 0;
     const int input = plain_operand(problem), is_float = mf_cls_is_float(reducer->cls);
-    if (input < 0 || nest->size[nest->kept - 1] > MOST_COLUMNS || !find_chain(plan, input))
+    if (input < 0 || nest->size[nest->kept - 1] > MOST_COLUMNS || !find_chain(plan, input) ||
+        (!nest->window_count && mf_is_long_pool(nest, input)))
         return 0;
     for (int w = 0; w < nest->window_count; w++)
         if (nest->window[w].input != input)
