@@ -4,7 +4,8 @@
  * The rows of a position are folded as they lie, all columns' elements beside each other, by one call of the chain
  * kernel; then the J neighbours of each column, of many positions together, by that of rows. Sums and products of
  * floats meet in the contract's order (numerics.md: an element is a lane): lanes that are J or more apart, which are
- * rows, before those that are less. Solvers outer and few begin anew at every position.
+ * rows, before those that are less. Short integers stay short in between. Solvers outer and few begin anew at every
+ * position.
  * Cost: each element once from memory, its rows' fold twice by way of the nearest cache. */
 #include <stdio.h>
 
@@ -14,10 +15,10 @@
 
 enum {
     MOST_NEIGHBOURS = 64,
-    MOST_ROWS = STEPS,  /* of a chain */
-    MOST_TREE_ROWS = 4, /* of a sum or product */
-    VALUES = 2048,      /* that are in the nearest cache meanwhile */
-    BATCHES = 8         /* of them, of one task */
+    MOST_ROWS = STEPS, /* of a chain */
+    LEVELS = 5,        /* of a sum's or product's rows */
+    VALUES = 2048,     /* that are in the nearest cache meanwhile */
+    BATCHES = 8        /* of them, of one task */
 };
 
 struct pool_plan {
@@ -33,7 +34,7 @@ struct pool_plan {
     int64_t row[MOST_ROWS];   /* elements from a position to each of its rows */
     struct walk walk;         /* of positions */
     struct finish_plan finish;
-    size_t finish_bytes, values_bytes, worker_bytes;
+    size_t finish_bytes, values_bytes, spare_bytes, worker_bytes;
 };
 
 int mf_is_long_pool(const struct nest *nest, int input)
@@ -49,6 +50,32 @@ static int is_ordered(const struct reducer *reducer)
     return reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
 }
 
+/* The kernels, and the bytes of a value between them; whether there are such. */
+static int find_kernels(const struct mf_plan *plan, struct pool_plan *data)
+{
+    const struct problem *problem = &plan->problem;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const struct kernels *k = plan->device->kernels;
+    const enum dtype type = problem->in_type[data->input];
+    const struct fold_kernels *values = &k->fold[reducer->fold][reducer->cls],
+                              *from = &k->fold_from[reducer->fold][type];
+    const int is_short = !mf_is_class_type(type), is_float = mf_cls_is_float(reducer->cls);
+    data->chain = is_short ? from->chain : values->chain;
+    data->join = values->chain;
+    data->fold = values->rows;
+    data->size = (int64_t)mf_cls_size(reducer->cls);
+    if (is_short && !is_float && !is_ordered(reducer)) {
+        data->chain = k->narrow[reducer->fold == FOLD_MAX][type].chain;
+        data->fold = from->rows;
+        data->size = mf_dtypes[type].size;
+    } else if (reducer->fold == FOLD_SUM && k->byte_sums[type]) {
+        data->chain = k->byte_sums[type];
+        data->fold = k->fold_from[FOLD_SUM][type == DT_i8 ? DT_i16 : DT_u16].rows;
+        data->size = 2;
+    }
+    return data->chain && data->fold && type != DT_bool;
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -56,18 +83,17 @@ static int applicable(const struct mf_plan *plan)
     const struct reducer *reducer = &problem->program.reducer[0];
     const struct node *node = &problem->program.map.node[reducer->arg[0]];
     if (problem->program.reducer_count != 1 || reducer->kind != RED_FOLD || reducer->fold > FOLD_MAX ||
-        !mf_cls_is_float(reducer->cls) || node->op != OP_OPERAND || nest->window_count || nest->kept < 1 ||
-        nest->reduced < 2 || !problem->kept_total || !problem->reduced_total)
+        node->op != OP_OPERAND || nest->window_count || nest->kept < 1 || nest->reduced < 2 || !problem->kept_total ||
+        !problem->reduced_total)
         return 0;
-    const enum dtype type = problem->in_type[node->index];
-    const int last = nest->kept + nest->reduced - 1;
+    const int last = nest->kept + nest->reduced - 1, is_tree = is_ordered(reducer) && mf_cls_is_float(reducer->cls);
     const int64_t neighbours = nest->size[last], rows = problem->reduced_total / neighbours;
-    if (mf_dtypes[type].cls != reducer->cls || nest->in[node->index][last] != 1 || neighbours < 2 ||
-        neighbours > MOST_NEIGHBOURS || mf_is_long_pool(nest, node->index) ||
-        nest->in[node->index][nest->kept - 1] != neighbours || rows > MOST_ROWS ||
-        (is_ordered(reducer) && ((neighbours & (neighbours - 1)) || rows > MOST_TREE_ROWS)))
-        return 0;
-    return mf_is_class_type(type) || plan->device->kernels->fold_from[reducer->fold][type].chain;
+    const int64_t most = is_tree ? LANES / neighbours : MOST_ROWS;
+    struct pool_plan data = {.input = node->index};
+    return mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && nest->in[node->index][last] == 1 &&
+           neighbours >= 2 && neighbours <= MOST_NEIGHBOURS && nest->in[node->index][nest->kept - 1] == neighbours &&
+           rows <= most && rows <= MOST_ROWS && !(is_tree && (neighbours & (neighbours - 1))) &&
+           !mf_is_long_pool(nest, node->index) && find_kernels(plan, &data);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -75,22 +101,16 @@ static mf_status make(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
     const struct reducer *reducer = &problem->program.reducer[0];
-    const struct kernels *k = plan->device->kernels;
     struct pool_plan *data = plan->data = mf_calloc(sizeof *data);
     struct walk rows;
     if (!data)
         return MF_ERROR_MEMORY;
     data->input = problem->program.map.node[reducer->arg[0]].index;
-    const enum dtype type = problem->in_type[data->input];
-    const struct fold_kernels *values = &k->fold[reducer->fold][reducer->cls];
-    data->chain = mf_is_class_type(type) ? values->chain : k->fold_from[reducer->fold][type].chain;
-    data->join = values->chain;
-    data->fold = values->rows;
-    data->item = mf_dtypes[type].size;
-    data->size = (int64_t)mf_cls_size(reducer->cls);
     data->neighbours = nest->size[nest->kept + nest->reduced - 1];
+    find_kernels(plan, data);
+    data->item = mf_dtypes[problem->in_type[data->input]].size;
     data->rows = (int)(problem->reduced_total / data->neighbours);
-    data->is_tree = is_ordered(reducer);
+    data->is_tree = is_ordered(reducer) && mf_cls_is_float(reducer->cls);
     data->asks = mf_reads_memory(problem);
     data->columns = nest->size[nest->kept - 1];
     data->positions = problem->kept_total / data->columns;
@@ -102,10 +122,12 @@ static mf_status make(struct mf_plan *plan)
     mf_walk_make(&data->walk, nest->kept - 1, nest->size, nest->in[data->input]);
     mf_walk_make(&rows, nest->reduced - 1, nest->size + nest->kept, nest->in[data->input] + nest->kept);
     mf_walk_offsets(&rows, 0, 1, data->rows, data->row);
-    mf_finish_plan(&data->finish, problem, k);
+    mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->group * data->piece);
     data->values_bytes = mf_array_bytes(VALUES);
-    data->worker_bytes = data->finish_bytes + 2 * data->values_bytes + mf_array_bytes(data->group);
+    data->spare_bytes = data->is_tree && data->rows > 2 ? mf_array_bytes(data->piece * data->neighbours) : 0;
+    data->worker_bytes =
+        data->finish_bytes + data->values_bytes + LEVELS * data->spare_bytes + mf_array_bytes(data->group);
     return MF_OK;
 }
 
@@ -128,20 +150,31 @@ static inline __attribute__((always_inline)) void ask_ahead(const struct pool_pl
                                0, 2);
 }
 
-/* The rows' fold, n values; spare: room for as many. */
+/* Rows `row`, row + step ... as the halving tree folds lanes, n values; spare: room for as many at each level. */
+static void fold_tree(const struct pool_plan *data, const void *const *x, int row, int step, int64_t n, char *to,
+                      char *spare)
+{
+    if (row + 2 * step >= data->rows) {
+        const void *pair[2] = {x[row], row + step < data->rows ? x[row + step] : NULL};
+        data->chain(to, NULL, pair, pair[1] ? 2 : 1, n, NULL);
+        return;
+    }
+    const void *other = spare;
+    fold_tree(data, x, row, 2 * step, n, to, spare);
+    fold_tree(data, x, row + step, 2 * step, n, spare, spare + data->spare_bytes);
+    data->join(to, to, &other, 1, n, NULL);
+}
+
+/* The rows' fold, n values. */
 static void fold_rows(const struct pool_plan *data, const char *from, int64_t n, char *to, char *spare)
 {
     const void *x[MOST_ROWS];
     for (int r = 0; r < data->rows; r++)
         x[r] = (const void *)((uintptr_t)from + (uintptr_t)(data->row[r] * data->item));
-    if (!data->is_tree || data->rows < 3) {
+    if (data->is_tree)
+        fold_tree(data, x, 0, 1, n, to, spare);
+    else
         data->chain(to, NULL, x, data->rows, n, NULL);
-        return;
-    }
-    const void *first[2] = {x[0], x[2]}, *second[2] = {x[1], x[data->rows - 1]}, *joined = spare;
-    data->chain(to, NULL, first, 2, n, NULL);
-    data->chain(spare, NULL, second, data->rows - 2, n, NULL);
-    data->join(to, to, &joined, 1, n, NULL);
 }
 
 static void run_task(void *context, int64_t task, int thread)
@@ -150,7 +183,7 @@ static void run_task(void *context, int64_t task, int thread)
     const struct pool_plan *data = job->plan->data;
     char *const memory = job->memory + (size_t)thread * data->worker_bytes;
     char *const values = memory + data->finish_bytes, *const spare = values + data->values_bytes;
-    int64_t *const offset = (int64_t *)(void *)(spare + data->values_bytes);
+    int64_t *const offset = (int64_t *)(void *)(spare + LEVELS * data->spare_bytes);
     struct finish finish;
     mf_finish_start(&finish, &data->finish, job->plan, job->pointers, memory, data->group * data->piece);
     for (int64_t b = task * BATCHES; b < (task + 1) * BATCHES; b++) {
