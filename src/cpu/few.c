@@ -124,7 +124,7 @@ static int applicable(const struct mf_plan *plan)
         return 0;
     const int input = plain_operand(problem), is_float = mf_cls_is_float(reducer->cls);
     if (input < 0 || nest->size[nest->kept - 1] > MOST_COLUMNS || !find_chain(plan, input) ||
-        (!nest->window_count && mf_is_long_pool(nest, input)))
+        (!nest->window_count && mf_is_long_pool(problem, input)))
         return 0;
     for (int w = 0; w < nest->window_count; w++)
         if (nest->window[w].input != input)
@@ -349,5 +349,5 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 }
 
 const struct solver mf_solver_few = {
-    "few", "a fold of few rows: rows of outputs, position by position", applicable, make, execute, print, NULL,
+    "few", "few rows: position by position", applicable, make, execute, print, NULL,
 };

@@ -84,7 +84,9 @@ static int reads_memory(const struct mf_plan *plan, const struct pass *pass, con
     const enum op op = plan->problem.program.map.node[reducer->arg[0]].op;
     const int squares = is_squares(plan, reducer), bytes = mf_reducer_is_lse_of_bytes(&plan->problem, reducer);
     int factor[2];
-    if (!pass->nest->window_count && term_of(plan, reducer, factor))
+    /* shorter rows of terms that are no products are as fast evaluated, or faster */
+    const enum term_kind term = pass->nest->window_count ? NO_TERM : term_of(plan, reducer, factor);
+    if (term == TERM_PRODUCT || (term && n >= LANES / 2))
         return rows_lie_together(&pass->block.walk[factor[0]], n) && rows_lie_together(&pass->block.walk[factor[1]], n);
     if ((op != OP_OPERAND && !squares && !bytes) || reducer->kind == RED_USER || pass->nest->window_count)
         return 0;
@@ -491,13 +493,15 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
     int straight = 0;
     for (int r = 0; r < plan->problem.program.reducer_count; r++)
         straight += data->straight[r];
-    snprintf(text, size, "rows of %lld elements, %lld tile%s each; %d of %d reducers read memory themselves; %s",
-             (long long)data->elements, (long long)data->tiles, data->tiles == 1 ? "" : "s", straight,
-             plan->problem.program.reducer_count,
-             data->split     ? "tiles shared by all threads"
-             : data->gathers ? "outputs' runs gathered to rows and shared by all threads"
-             : data->beside  ? "outputs read beside each other and shared by all threads"
-                             : "outputs shared by all threads");
+    snprintf(
+        text, size,
+        "rows of %lld elements, %lld tile%s each; %d of %d reducers read memory themselves; %s shared by all threads",
+        (long long)data->elements, (long long)data->tiles, data->tiles == 1 ? "" : "s", straight,
+        plan->problem.program.reducer_count,
+        data->split     ? "tiles"
+        : data->gathers ? "outputs' runs gathered to rows and"
+        : data->beside  ? "outputs read beside each other and"
+                        : "outputs");
 }
 
 const struct solver mf_solver_inner = {

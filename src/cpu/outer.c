@@ -577,11 +577,13 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct outer_plan *data = plan->data;
-    snprintf(text, size, "%lld block%s of %lld columns, strips of %lld%s%s, %lld tile%s; %d arguments evaluated; %s",
+    snprintf(text, size,
+             "%lld block%s of %lld columns, strips of %lld%s%s, %lld tile%s; %d arguments evaluated; %ss shared by all "
+             "threads",
              (long long)data->blocks, data->blocks == 1 ? "" : "s", (long long)data->width, (long long)data->strip,
              data->layout == STRIP_COLUMNS ? " (elements inside)" : "",
              data->beside > 1 ? " with neighbours beside" : "", (long long)data->tiles, data->tiles == 1 ? "" : "s",
-             data->root_count, data->split ? "tiles shared by all threads" : "blocks shared by all threads");
+             data->root_count, data->split ? "tile" : "block");
 }
 
 const struct solver mf_solver_outer = {

@@ -328,6 +328,8 @@ static void join_narrow(struct columns *c)
         c->kernels->narrow[reducer->fold == FOLD_MAX][from].halves(half == 1 ? last : strip, strip, c->width * half);
     if (c->answer && past_cache)
         c->kernels->stream(c->answer, strip, c->width * mf_dtypes[from].size);
+    else if (c->answer && c->outer->inside == 1)
+        memcpy(c->answer, strip, (size_t)(c->width * mf_dtypes[from].size));
     if (c->answer)
         return;
     c->kernels->load[from](c->buffer[r][1][0], strip, c->width);

@@ -1,8 +1,11 @@
 /* Solver "pool": a fold of few elements, of which the last ones touch and so do their columns', as poolings of planes:
- * out[p, c] = fold over r and j of x[place(p) + row(r) + c * J + j], j < J.
+ * out[p, c] = fold over r and j of x[place(p) + row(r) + c * J + j], j < J;
+ * or of pixels of C channels, J a power of two:
+ * out[p, w, c] = fold over r and j of x[place(p) + row(r) + (w * J + j) * C + c].
  *
  * The rows of a position are folded as they lie, all columns' elements beside each other, by one call of the chain
- * kernel; then the J neighbours of each column, of many positions together, by that of rows. Sums and products of
+ * kernel; then the J neighbours of each column, of many positions together, by that of rows, those of pixels by that of
+ * pairs, halves of them at a time. Sums and products of
  * floats meet in the contract's order (numerics.md: an element is a lane): lanes that are J or more apart, which are
  * rows, before those that are less. Short integers stay short in between. Solvers outer and few begin anew at every
  * position.
@@ -24,10 +27,13 @@ enum {
 struct pool_plan {
     chain_fn *chain, *join; /* of memory's type, of values */
     rows_fn *fold;
+    pair_fn *pair;
+    enum dtype between; /* what values are between the two */
     int input, rows, is_tree;
     int asks;                 /* the operand is large */
     int64_t item, size;       /* bytes of an element, of a value */
     int64_t neighbours;       /* J */
+    int64_t inside;           /* C, or 1 */
     int64_t columns, piece;   /* of a position, those of them that are folded at once */
     int64_t positions, group; /* all, those that are folded together */
     int64_t pieces, tasks;    /* of a position, of all */
@@ -37,17 +43,20 @@ struct pool_plan {
     size_t finish_bytes, values_bytes, spare_bytes, worker_bytes;
 };
 
-int mf_is_long_pool(const struct nest *nest, int input)
-{
-    const int last = nest->kept + nest->reduced - 1;
-    const int64_t run = nest->size[last];
-    return nest->reduced > 1 && nest->in[input][last] == 1 && run > 1 && nest->in[input][nest->kept - 1] == run &&
-           (run & (run - 1)) == 0 && run * nest->size[nest->kept - 1] > VALUES;
-}
-
 static int is_ordered(const struct reducer *reducer)
 {
     return reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+}
+
+int mf_is_long_pool(const struct problem *problem, int input)
+{
+    const struct nest *nest = &problem->memory;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const int64_t most = is_ordered(reducer) || mf_cls_is_float(reducer->cls) ? VALUES : VALUES / 2;
+    const int last = nest->kept + nest->reduced - 1;
+    const int64_t run = nest->size[last];
+    return nest->reduced > 1 && nest->in[input][last] == 1 && run > 1 && nest->in[input][nest->kept - 1] == run &&
+           (run & (run - 1)) == 0 && run * nest->size[nest->kept - 1] > most;
 }
 
 /* The kernels, and the bytes of a value between them; whether there are such. */
@@ -60,20 +69,40 @@ static int find_kernels(const struct mf_plan *plan, struct pool_plan *data)
     const struct fold_kernels *values = &k->fold[reducer->fold][reducer->cls],
                               *from = &k->fold_from[reducer->fold][type];
     const int is_short = !mf_is_class_type(type), is_float = mf_cls_is_float(reducer->cls);
+    const enum cls cls = reducer->cls;
+    data->between = cls == CLS_F32 ? DT_f32 : cls == CLS_F64 ? DT_f64 : cls == CLS_I64 ? DT_i64 : DT_u64;
     data->chain = is_short ? from->chain : values->chain;
     data->join = values->chain;
     data->fold = values->rows;
-    data->size = (int64_t)mf_cls_size(reducer->cls);
     if (is_short && !is_float && !is_ordered(reducer)) {
         data->chain = k->narrow[reducer->fold == FOLD_MAX][type].chain;
         data->fold = from->rows;
-        data->size = mf_dtypes[type].size;
+        data->between = type;
     } else if (reducer->fold == FOLD_SUM && k->byte_sums[type]) {
         data->chain = k->byte_sums[type];
-        data->fold = k->fold_from[FOLD_SUM][type == DT_i8 ? DT_i16 : DT_u16].rows;
-        data->size = 2;
+        data->between = type == DT_i8 ? DT_i16 : DT_u16;
+        data->fold = k->fold_from[FOLD_SUM][data->between].rows;
     }
-    return data->chain && data->fold && type != DT_bool;
+    data->size = mf_dtypes[data->between].size;
+    const enum pair extreme = reducer->fold == FOLD_MAX ? PAIR_MAX : PAIR_MIN;
+    const enum pair pair = !is_ordered(reducer) ? extreme : reducer->fold == FOLD_SUM ? PAIR_ADD : PAIR_MUL;
+    data->pair = k->pair[pair][data->between];
+    return data->chain && (data->inside > 1 ? data->pair != NULL : data->fold != NULL) && type != DT_bool;
+}
+
+/* C, of pixels, or 1; 0: neighbours do not touch so. */
+static int64_t find_inside(const struct nest *nest, int input, int64_t rows)
+{
+    enum { LEAST = 8, LEAST_ROW = 12 };
+    const int last = nest->kept + nest->reduced - 1;
+    const int64_t *stride = nest->in[input], run = nest->size[last], inside = nest->size[nest->kept - 1];
+    const int is_power = (run & (run - 1)) == 0; /* else solver outer does not apply, and inner is faster */
+    if (stride[last] == 1 && stride[nest->kept - 1] == run)
+        return is_power || rows < 3 || run * inside >= LEAST_ROW;
+    return nest->kept > 1 && stride[nest->kept - 1] == 1 && stride[last] == inside && inside >= LEAST &&
+                   stride[nest->kept - 2] == inside * run && is_power && inside * run <= VALUES
+               ? inside
+               : 0;
 }
 
 static int applicable(const struct mf_plan *plan)
@@ -89,11 +118,11 @@ static int applicable(const struct mf_plan *plan)
     const int last = nest->kept + nest->reduced - 1, is_tree = is_ordered(reducer) && mf_cls_is_float(reducer->cls);
     const int64_t neighbours = nest->size[last], rows = problem->reduced_total / neighbours;
     const int64_t most = is_tree ? LANES / neighbours : MOST_ROWS;
-    struct pool_plan data = {.input = node->index};
-    return mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && nest->in[node->index][last] == 1 &&
-           neighbours >= 2 && neighbours <= MOST_NEIGHBOURS && nest->in[node->index][nest->kept - 1] == neighbours &&
-           rows <= most && rows <= MOST_ROWS && !(is_tree && (neighbours & (neighbours - 1))) &&
-           !mf_is_long_pool(nest, node->index) && find_kernels(plan, &data);
+    struct pool_plan data = {.input = node->index, .inside = find_inside(nest, node->index, rows)};
+    return data.inside && mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && neighbours >= 2 &&
+           neighbours <= MOST_NEIGHBOURS && rows <= most && rows <= MOST_ROWS &&
+           !(is_tree && (neighbours & (neighbours - 1))) && !mf_is_long_pool(problem, node->index) &&
+           find_kernels(plan, &data);
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -107,19 +136,21 @@ static mf_status make(struct mf_plan *plan)
         return MF_ERROR_MEMORY;
     data->input = problem->program.map.node[reducer->arg[0]].index;
     data->neighbours = nest->size[nest->kept + nest->reduced - 1];
+    data->rows = (int)(problem->reduced_total / data->neighbours);
+    data->inside = find_inside(nest, data->input, data->rows);
     find_kernels(plan, data);
     data->item = mf_dtypes[problem->in_type[data->input]].size;
-    data->rows = (int)(problem->reduced_total / data->neighbours);
     data->is_tree = is_ordered(reducer) && mf_cls_is_float(reducer->cls);
     data->asks = mf_reads_memory(problem);
-    data->columns = nest->size[nest->kept - 1];
+    const int kept = nest->kept - (data->inside > 1);
+    data->columns = nest->size[kept - 1] * data->inside;
     data->positions = problem->kept_total / data->columns;
-    const int64_t most = VALUES / data->neighbours;
+    const int64_t most = VALUES / data->neighbours / data->inside * data->inside;
     data->piece = data->columns < most ? data->columns : most;
     data->pieces = (data->columns - 1) / data->piece + 1;
     data->group = data->pieces > 1 ? 1 : most / data->columns;
     data->tasks = ((data->positions - 1) / data->group * data->pieces + data->pieces - 1) / BATCHES + 1;
-    mf_walk_make(&data->walk, nest->kept - 1, nest->size, nest->in[data->input]);
+    mf_walk_make(&data->walk, kept - 1, nest->size, nest->in[data->input]);
     mf_walk_make(&rows, nest->reduced - 1, nest->size + nest->kept, nest->in[data->input] + nest->kept);
     mf_walk_offsets(&rows, 0, 1, data->rows, data->row);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
@@ -177,6 +208,31 @@ static void fold_rows(const struct pool_plan *data, const char *from, int64_t n,
         data->chain(to, NULL, x, data->rows, n, NULL);
 }
 
+/* n columns' neighbours. */
+static void fold_neighbours(const struct mf_plan *plan, char *values, int64_t n, char *to)
+{
+    const struct pool_plan *data = plan->data;
+    if (data->inside == 1) {
+        data->fold(to, values, n, data->neighbours, data->neighbours);
+        return;
+    }
+    const int is_class = mf_is_class_type(data->between);
+    char *const last = is_class ? to : values + VALUES * 4; /* short ones leave half of their room */
+    for (int64_t half = data->neighbours / 2; half; half /= 2) {
+        const int64_t pitch = data->neighbours * data->inside, one = half * data->inside;
+        const struct pair_rows rows = {.rows = n / data->inside,
+                                       .n = one,
+                                       .out_pitch = half > 1 ? pitch : one,
+                                       .x_pitch = pitch,
+                                       .y_pitch = pitch,
+                                       .x_unit = 1,
+                                       .y_unit = 1};
+        data->pair(half > 1 ? values : last, values, values + one * data->size, &rows);
+    }
+    if (!is_class)
+        plan->device->kernels->load[data->between](to, last, n);
+}
+
 static void run_task(void *context, int64_t task, int thread)
 {
     const struct pool_job *job = context;
@@ -201,7 +257,7 @@ static void run_task(void *context, int64_t task, int thread)
                 ask_ahead(data, from, n * data->item);
             fold_rows(data, from, n, values + p * n * data->size, spare);
         }
-        data->fold(finish.results.part[0][0], values, count * here, data->neighbours, data->neighbours);
+        fold_neighbours(job->plan, values, count * here, finish.results.part[0][0]);
         mf_finish_store(&finish, first * data->columns + column, count * here, NULL);
     }
 }
@@ -221,10 +277,10 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
 static void print(const struct mf_plan *plan, char *text, size_t size)
 {
     const struct pool_plan *data = plan->data;
-    snprintf(text, size, "%d rows of %lld neighbours for %lld columns, %lld positions at once", data->rows,
-             (long long)data->neighbours, (long long)data->piece, (long long)data->group);
+    snprintf(text, size, "%d rows of %lld, %lld columns, %lld at once", data->rows, (long long)data->neighbours,
+             (long long)data->piece, (long long)data->group);
 }
 
 const struct solver mf_solver_pool = {
-    "pool", "few rows whose neighbours touch: rows first, then neighbours", applicable, make, execute, print, NULL,
+    "pool", "neighbours touch: rows first", applicable, make, execute, print, NULL,
 };
