@@ -64,8 +64,5 @@ static void forget(struct mf_plan *plan)
 }
 
 const struct solver mf_solver_fused = {
-    "fused",    "sum(a*b) of f32 or f64, any strides, in any order with fused multiply-adds",
-    applicable, make,
-    execute,    print,
-    forget,
+    "fused", "sum(a*b) of f32 or f64, in any order with fused multiply-adds", applicable, make, execute, print, forget,
 };

@@ -499,7 +499,7 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
         (long long)data->elements, (long long)data->tiles, data->tiles == 1 ? "" : "s", straight,
         plan->problem.program.reducer_count,
         data->split     ? "tiles"
-        : data->gathers ? "outputs' runs gathered to rows and"
+        : data->gathers ? "outputs gathered to rows and"
         : data->beside  ? "outputs read beside each other and"
                         : "outputs");
 }

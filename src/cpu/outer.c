@@ -581,11 +581,10 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
              "%lld block%s of %lld columns, strips of %lld%s%s, %lld tile%s; %d arguments evaluated; %ss shared by all "
              "threads",
              (long long)data->blocks, data->blocks == 1 ? "" : "s", (long long)data->width, (long long)data->strip,
-             data->layout == STRIP_COLUMNS ? " (elements inside)" : "",
-             data->beside > 1 ? " with neighbours beside" : "", (long long)data->tiles, data->tiles == 1 ? "" : "s",
-             data->root_count, data->split ? "tile" : "block");
+             data->layout == STRIP_COLUMNS ? " (inside)" : "", data->beside > 1 ? " with neighbours beside" : "",
+             (long long)data->tiles, data->tiles == 1 ? "" : "s", data->root_count, data->split ? "tile" : "block");
 }
 
 const struct solver mf_solver_outer = {
-    "outer", "the fastest mode is kept: blocks of columns down their rows", applicable, make, execute, print, NULL,
+    "outer", "blocks of columns down their rows", applicable, make, execute, print, NULL,
 };
