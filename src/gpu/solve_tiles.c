@@ -5,7 +5,7 @@
 #include "form.h"
 #include "texts.h"
 
-enum { AWAITED = 0x7fe0dead /* kernels/tiles.cl */ };
+enum { AWAITED = 0x7fe0dead /* kernels/tiles.cl */, MOST_THREADS = 256 /* of outputs beside each other */ };
 
 static int applicable(const struct mf_plan *plan)
 {
@@ -101,8 +101,9 @@ static struct tiles_form own_form(const struct problem *problem, int64_t tiles, 
     return form;
 }
 
-/* How many neighbouring outputs share a line of memory, where one's runs are shorter. (No outputs: no loops.) */
-static int outputs_beside(const struct problem *problem, int vector)
+/* How many neighbouring outputs share a line of memory, where one's runs are shorter; each has a team of threads. (No
+ * outputs: no loops.) */
+static int outputs_beside(const struct problem *problem, int vector, int team)
 {
     const struct nest *nest = &problem->memory;
     if (!nest->reduced)
@@ -111,7 +112,8 @@ static int outputs_beside(const struct problem *problem, int vector)
     for (int i = 0; i < problem->input_count; i++)
         if (problem->map_uses[i] && (!nest->kept || nest->in[i][nest->kept - 1] != run))
             return 1;
-    return vector > 1 && nest->reduced > 1 && bytes < 128 ? mf_power_below(256 / bytes) : 1;
+    const int beside = vector > 1 && nest->reduced > 1 && bytes < 128 ? mf_power_below(256 / bytes) : 1;
+    return beside < MOST_THREADS / team ? beside : MOST_THREADS / team;
 }
 
 /* How many lanes the sequence of an output's tiles has, if they are to be a block each: where these are enough and not
@@ -350,9 +352,10 @@ static mf_status make(struct mf_plan *plan)
     if (!few)
         choice.workspace_bytes = problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
                                                         ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));
-    int beside = few && few <= MOST_FEW && !mf_gpu_has_logsums(problem) ? outputs_beside(problem, choice.vector) : 1;
+    int beside =
+        few && few <= MOST_FEW && !mf_gpu_has_logsums(problem) ? outputs_beside(problem, choice.vector, team) : 1;
     if (beside > 1) {
-        choice.threads = mf_clamp(few * beside * team, GPU_WARP, 256);
+        choice.threads = mf_clamp(few * beside * team, GPU_WARP, MOST_THREADS);
         choice.blocks = (problem->kept_total + beside - 1) / beside;
     }
     if (mf_emit_has_kind(problem, RED_MOMENTS) && !mf_gpu_has_logsums(problem) && !along)
