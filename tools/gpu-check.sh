@@ -8,7 +8,7 @@
 # a seed of its own, from GPU_SEED (1) on. GPU_DEVICE names another device. What is not here is skipped, and said so.
 #
 # With COMPUTE_SANITIZER (the program, of NVIDIA's toolkit) the files of problems run under its memcheck and racecheck
-# too, each process for at most GPU_SECONDS (3600). A line for every part and at the end "gpu-check: P passed, F failed,
+# too. Every process runs for at most GPU_SECONDS (3600), so that a kernel that never ends fails. A line for every part and at the end "gpu-check: P passed, F failed,
 # S skipped". Exit status 1 when anything failed or nothing passed. Logs of what failed are printed.
 binaries=${1:-build/release}
 binaries=$(cd "$binaries" 2>/dev/null && pwd) || { echo "there is no folder ${1:-build/release}"; exit 2; }
@@ -134,7 +134,7 @@ count_parts() {
 verify_parts() {
     for lines in "$work"/part.??; do
         (
-            timeout "${GPU_SECONDS:-3600}" "$@" "$modefold" verify --device "$device" --file "$lines" \
+            timeout -k 5 "${GPU_SECONDS:-3600}" "$@" "$modefold" verify --device "$device" --file "$lines" \
                 >"$lines.log" 2>&1
             echo $? >"$lines.status"
         ) &
@@ -174,8 +174,8 @@ else
     share=$(((GPU_COUNT + JOBS - 1) / JOBS)) job=0 began=$(date +%s)
     while [ $job -lt "$JOBS" ] && [ "$GPU_COUNT" -gt 0 ]; do
         (
-            MODEFOLD_CACHE=off "$modefold" verify --device "$device" --count $share --seed $((GPU_SEED + job)) \
-                >"$work/random.$job" 2>&1
+            MODEFOLD_CACHE=off timeout -k 5 "${GPU_SECONDS:-3600}" "$modefold" verify --device "$device" --count $share \
+                --seed $((GPU_SEED + job)) >"$work/random.$job" 2>&1
             echo $? >"$work/status.$job"
         ) &
         job=$((job + 1))
