@@ -135,19 +135,6 @@ static int applicable(const struct mf_plan *plan)
     return (is_extreme(reducer) || adds) && copies_rows(problem, input);
 }
 
-/* What changes no value of the fold, in the class and in memory. */
-static void find_nothing(const struct reducer *reducer, enum dtype type, struct few_plan *data)
-{
-    data->nothing = mf_state_identity(reducer).v[0];
-    union value outside = data->nothing;
-    const int bits = mf_dtypes[type].bits, is_signed = mf_dtypes[type].code == MF_DL_INT;
-    if (!mf_cls_is_float(reducer->cls) && is_extreme(reducer) && bits < 64) {
-        const int64_t half = INT64_C(1) << (bits - 1);
-        outside.i64 = reducer->fold == FOLD_MAX ? (is_signed ? -half : 0) : is_signed ? half - 1 : 2 * half - 1;
-    }
-    mf_value_store(type, reducer->cls, outside, &data->outside);
-}
-
 /* The reduced loops' offsets by these strides. */
 static void element_offsets(const struct nest *nest, const int64_t *stride, int64_t count, int64_t *offset)
 {
@@ -188,7 +175,8 @@ static mf_status make(struct mf_plan *plan)
         mf_walk_make(&data->window[w].walk, around, nest->size, nest->window[w].step);
         element_offsets(nest, nest->window[w].step, data->elements, data->window[w].element);
     }
-    find_nothing(reducer, problem->in_type[data->input], data);
+    data->nothing = mf_state_identity(reducer).v[0];
+    data->outside = mf_reducer_outside(reducer, problem->in_type[data->input]);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     data->finish_bytes = mf_finish_memory(&data->finish, problem, data->group * data->columns);
     data->copy_bytes = ((size_t)(data->columns * data->item) + 63) / 64 * 64;

@@ -13,6 +13,9 @@ void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, con
     mf_block_plan_outputs(&plan->out, &plan->block, problem, kernels);
     for (int k = 0; k < problem->output_count; k++)
         mf_walk_make(&plan->out.walk[k], nest->kept, nest->size, nest->out[k]);
+    for (int n = 0; n < program->finish.count; n++)
+        if (program->finish.node[n].op == OP_COUNT)
+            plan->counts[program->finish.node[n].cls] = 1;
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
         plan->parts[r] = reducer->kind == RED_FOLD ? 1 : reducer->kind == RED_USER ? reducer->user->is.output_count : 2;
@@ -83,6 +86,19 @@ enum term_kind mf_reducer_term(const struct problem *problem, const struct reduc
     return problem->in_type[operand[1]] == type && mf_dtypes[type].cls == reducer->cls ? term : NO_TERM;
 }
 
+union value mf_reducer_outside(const struct reducer *reducer, enum dtype type)
+{
+    union value nothing = mf_state_identity(reducer).v[0], outside = nothing;
+    const int bits = mf_dtypes[type].bits, is_signed = mf_dtypes[type].code == MF_DL_INT;
+    const int is_extreme = reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX;
+    if (!mf_cls_is_float(reducer->cls) && is_extreme && bits < 64) {
+        const int64_t half = INT64_C(1) << (bits - 1);
+        nothing.i64 = reducer->fold == FOLD_MAX ? (is_signed ? -half : 0) : is_signed ? half - 1 : 2 * half - 1;
+    }
+    mf_value_store(type, reducer->cls, nothing, &outside);
+    return outside;
+}
+
 void mf_summary_place(struct summary *out, const struct problem *problem, const struct reducer *reducer, void *first,
                       void *second)
 {
@@ -108,6 +124,8 @@ static void set_counts(struct finish *finish, const int64_t *counts, int64_t n)
 {
     const struct kernels *k = finish->block.kernels;
     for (int c = CLS_F32; c <= CLS_U64; c++) {
+        if (!finish->plan->counts[c])
+            continue;
         char *array = finish->counts + (size_t)c * finish->block.stride;
         k->convert[CLS_I64][c](array, counts, n);
         finish->block.count[c] = array;

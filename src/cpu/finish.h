@@ -15,6 +15,7 @@ struct finish_plan {
     struct block_plan block;
     struct block_outputs out;
     int parts[MAX_REDUCERS];
+    int counts[CLS_COUNT]; /* whether counts are wanted in that class */
 };
 
 void mf_finish_plan(struct finish_plan *plan, const struct problem *problem, const struct kernels *kernels);
@@ -28,6 +29,8 @@ int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reduc
 /* The terms of two operands of one type of floats, of its class, that the reducer adds, and which ones (a magnitude's
  * are the same); or NO_TERM. */
 enum term_kind mf_reducer_term(const struct problem *problem, const struct reducer *reducer, int operand[2]);
+/* What changes no value of the fold, in memory: its identity, or the type's least or greatest value. */
+union value mf_reducer_outside(const struct reducer *reducer, enum dtype type);
 /* Whether the reducer adds the squares of an operand. */
 int mf_reducer_is_squares(const struct problem *problem, const struct reducer *reducer);
 /* Where a summary's kernel puts what a reducer wants. */
@@ -48,9 +51,8 @@ struct finish {
 /* Lays out a worker's memory; group: the most outputs at once. */
 void mf_finish_start(struct finish *finish, const struct finish_plan *plan, const struct mf_plan *fold,
                      const struct pointers *pointers, char *memory, int64_t group);
-/* Finishes outputs o ... o+n-1 (flat kept positions), whose results block.state points to: at first, to
- * results. counts: how many
- * elements took part in each, or null for all of them. */
+/* Finishes outputs o ... o+n-1 (flat kept positions), whose results block.state points to: at first, to results.
+ * counts: how many elements took part in each, or null for those of the call before, which are all of them at first. */
 void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t *counts);
 
 #endif

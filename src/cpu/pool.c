@@ -14,12 +14,12 @@
 
 #include "cpu.h"
 #include "finish.h"
+#include "lanes.h"
 #include "pool.h"
 
 enum {
     MOST_NEIGHBOURS = 64,
     MOST_ROWS = STEPS, /* of a chain */
-    LEVELS = 5,        /* of a sum's or product's rows */
     VALUES = 2048,     /* that are in the nearest cache meanwhile */
     BATCHES = 8        /* of them, of one task */
 };
@@ -158,7 +158,7 @@ static mf_status make(struct mf_plan *plan)
     data->values_bytes = mf_array_bytes(VALUES);
     data->spare_bytes = data->is_tree && data->rows > 2 ? mf_array_bytes(data->piece * data->neighbours) : 0;
     data->worker_bytes =
-        data->finish_bytes + data->values_bytes + LEVELS * data->spare_bytes + mf_array_bytes(data->group);
+        data->finish_bytes + data->values_bytes + LANE_ROWS * data->spare_bytes + mf_array_bytes(data->group);
     return MF_OK;
 }
 
@@ -181,21 +181,6 @@ static inline __attribute__((always_inline)) void ask_ahead(const struct pool_pl
                                0, 2);
 }
 
-/* Rows `row`, row + step ... as the halving tree folds lanes, n values; spare: room for as many at each level. */
-static void fold_tree(const struct pool_plan *data, const void *const *x, int row, int step, int64_t n, char *to,
-                      char *spare)
-{
-    if (row + 2 * step >= data->rows) {
-        const void *pair[2] = {x[row], row + step < data->rows ? x[row + step] : NULL};
-        data->chain(to, NULL, pair, pair[1] ? 2 : 1, n, NULL);
-        return;
-    }
-    const void *other = spare;
-    fold_tree(data, x, row, 2 * step, n, to, spare);
-    fold_tree(data, x, row + step, 2 * step, n, spare, spare + data->spare_bytes);
-    data->join(to, to, &other, 1, n, NULL);
-}
-
 /* The rows' fold, n values. */
 static void fold_rows(const struct pool_plan *data, const char *from, int64_t n, char *to, char *spare)
 {
@@ -203,7 +188,8 @@ static void fold_rows(const struct pool_plan *data, const char *from, int64_t n,
     for (int r = 0; r < data->rows; r++)
         x[r] = (const void *)((uintptr_t)from + (uintptr_t)(data->row[r] * data->item));
     if (data->is_tree)
-        fold_tree(data, x, 0, 1, n, to, spare);
+        mf_fold_lanes(&(struct lanes){data->chain, data->join, n, (int64_t)data->spare_bytes}, x, 0, 1, data->rows, to,
+                      spare);
     else
         data->chain(to, NULL, x, data->rows, n, NULL);
 }
@@ -239,7 +225,7 @@ static void run_task(void *context, int64_t task, int thread)
     const struct pool_plan *data = job->plan->data;
     char *const memory = job->memory + (size_t)thread * data->worker_bytes;
     char *const values = memory + data->finish_bytes, *const spare = values + data->values_bytes;
-    int64_t *const offset = (int64_t *)(void *)(spare + LEVELS * data->spare_bytes);
+    int64_t *const offset = (int64_t *)(void *)(spare + LANE_ROWS * data->spare_bytes);
     struct finish finish;
     mf_finish_start(&finish, &data->finish, job->plan, job->pointers, memory, data->group * data->piece);
     for (int64_t b = task * BATCHES; b < (task + 1) * BATCHES; b++) {

@@ -1,0 +1,307 @@
+/* Solver "sliding": windows that overlap along rows, and mostly down them, as poolings with a step of 1, boxes of
+ * pictures, moving averages: with C channels a pixel, or planes (C = 1),
+ * out[p, h, w, c] = fold over i < I and j < J of x[place(p) + row(h * s + i * d) + (w * t + j * e) * C + c].
+ *
+ * A fold that is the same in any order goes down first, from memory to rows beside each other, with what changes no
+ * value at their ends that are outside of the tensor; then across all rows at once, as if t were 1, and for nothing
+ * from one row to the next; then every t-th one is taken. Sums and products of floats are the halving tree, an element
+ * a lane: rows are copied, those that are s apart beside each other, so that an element of all the block's outputs is
+ * one row of numbers, from a place of its own on. Extremes of short integers stay short, and go where they belong if the
+ * output is they.
+ * Cost: each element once from memory; then I + J passes, or as many as elements, of the near caches. */
+#include <stdio.h>
+
+#include "cpu.h"
+#include "finish.h"
+#include "lanes.h"
+#include "sliding.h"
+
+enum {
+    MOST_STEP = 8,
+    BYTES = 16 << 10, /* of a block's rows, */
+    TREE_BYTES = 64 << 10,
+    LEAST_ROWS = 8,   /* if a position has no more rows than these, beside those that others read too */
+    COPIED = 2048,    /* bytes of a row, below which */
+    MOST_HALO = 1024, /* elements from a window's first to its last one */
+    BATCHES = 8       /* blocks of one task */
+};
+
+static int adds(const struct reducer *reducer)
+{
+    return reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b)
+{
+    while (b) {
+        const int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* Takes a checked window's tensor, if it is about loops `kept`, which may be -1, and `reduced` alone, and as the strides
+ * say. */
+static int take_window(const struct nest *nest, const struct window *window, int kept, int reduced, struct side *side)
+{
+    for (int l = 0; l < nest->kept + nest->reduced; l++)
+        if (window->step[l] != (l == kept ? side->step : l == reduced ? side->gap : 0))
+            return 0;
+    if (side->checked)
+        return 0;
+    side->checked = 1;
+    side->offset = window->offset;
+    side->extent = window->extent;
+    return 1;
+}
+
+/* Pixels across: C channels if those are the last kept loop, else one. */
+static int find_across(const struct nest *nest, int input, struct shape *shape)
+{
+    const int64_t *in = nest->in[input];
+    const int j = nest->kept + nest->reduced - 1, last = nest->kept - 1;
+    const int64_t channels = nest->size[last];
+    const int pixels = last > 0 && in[last] == 1 && in[j] % channels == 0 && in[last - 1] % channels == 0;
+    const int w = pixels ? last - 1 : last;
+    shape->inside = pixels ? channels : 1;
+    shape->across = (struct side){nest->size[w], in[w] / shape->inside, nest->size[j], in[j] / shape->inside, 0, 0, 0};
+    return w;
+}
+
+/* Rows down: of loops h and i, or of i alone, or one row. Returns the first loop that is no position. */
+static int find_down(const struct nest *nest, int input, int w, const struct window *window, struct shape *shape)
+{
+    const int64_t *in = nest->in[input];
+    const int i = nest->kept, h = w - 1;
+    struct side *down = &shape->down;
+    *down = (struct side){1, 1, 1, 1, 0, 0, 0};
+    if (nest->reduced < 2)
+        return w;
+    down->elements = nest->size[i];
+    shape->row = in[i];
+    int joins = h >= 0 && in[h] > 0 && in[i] > 0;
+    if (window) {
+        joins = joins && window->step[h];
+        down->gap = window->step[i];
+        shape->row = down->gap > 0 ? in[i] / down->gap : 0;
+    } else if (joins) {
+        shape->row = greatest_divisor(in[h], in[i]);
+        joins = in[h] / shape->row <= MOST_STEP;
+        if (!joins)
+            shape->row = in[i];
+        down->gap = in[i] / shape->row;
+    }
+    if (!joins || shape->row < 1)
+        return w;
+    down->step = in[h] / shape->row;
+    down->outputs = nest->size[h];
+    return h;
+}
+
+static int find_shape(const struct problem *problem, int input, struct shape *shape)
+{
+    const struct nest *nest = &problem->memory;
+    const int i = nest->reduced > 1 ? nest->kept : -1, j = nest->kept + nest->reduced - 1;
+    const struct window *down = NULL;
+    *shape = (struct shape){0};
+    const int w = find_across(nest, input, shape);
+    for (int n = 0; n < nest->window_count; n++)
+        if (i >= 0 && nest->window[n].step[i])
+            down = &nest->window[n];
+    shape->around = find_down(nest, input, w, down, shape);
+    const int h = shape->around < w ? shape->around : -1;
+    for (int n = 0; n < nest->window_count; n++) {
+        const struct window *window = &nest->window[n];
+        if (window->input != input || !(window == down ? take_window(nest, window, h, i, &shape->down)
+                                                       : take_window(nest, window, w, j, &shape->across)))
+            return 0;
+    }
+    const int64_t *in = nest->in[input], row = shape->row;
+    return (h < 0 || in[h] == shape->down.step * row) && (i < 0 || in[i] == shape->down.gap * row);
+}
+
+/* Whether it is worth it: windows overlap or touch, and are not so large that others do as well. Runs along rows that
+ * nobody checks are faster in solvers outer and inner, but for short rows, or where each second one is an output's. */
+static int fits(const struct shape *shape, const struct sliding_plan *data)
+{
+    enum { SHORT_ROW = 128, SHORT_RUN = 16 };
+    const struct side *a = &shape->across, *d = &shape->down;
+    const int is_narrow = data->first == data->then && !mf_is_class_type(data->value);
+    const int is_short = a->outputs * shape->inside <= SHORT_ROW && a->elements < SHORT_RUN;
+    if (d->elements == 1 && !a->checked && !(a->step == 1 ? is_short || is_narrow : a->step == 2 && a->elements > 2))
+        return 0;
+    return a->step >= 1 && a->step <= MOST_STEP && a->gap >= 1 && a->gap <= MOST_HALO && a->elements <= MOST_ACROSS &&
+           (a->elements - 1) * a->gap * shape->inside <= MOST_HALO && a->step <= a->elements * a->gap &&
+           shape->inside <= MOST_HALO && d->step >= 1 && d->step <= MOST_STEP && d->gap >= 1 && d->gap <= MOST_DOWN &&
+           d->elements <= MOST_DOWN && (d->elements - 1) * d->gap <= MOST_DOWN &&
+           (!data->is_tree || a->elements * d->elements <= LANES);
+}
+
+/* The kernels, and what values are between and after them; whether there are such. */
+static int find_kernels(const struct mf_plan *plan, struct sliding_plan *data)
+{
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    const struct kernels *k = plan->device->kernels;
+    const enum dtype type = plan->problem.in_type[data->input];
+    const enum cls cls = reducer->cls;
+    const int is_short = !mf_is_class_type(type);
+    data->between = cls == CLS_F32 ? DT_f32 : cls == CLS_F64 ? DT_f64 : cls == CLS_I64 ? DT_i64 : DT_u64;
+    data->first = is_short ? k->fold_from[reducer->fold][type].chain : k->fold[reducer->fold][cls].chain;
+    data->then = k->fold[reducer->fold][cls].chain;
+    data->value = data->between;
+    data->is_tree = adds(reducer) && mf_cls_is_float(cls);
+    if (is_short && !mf_cls_is_float(cls) && !adds(reducer)) {
+        data->first = data->then = k->narrow[reducer->fold == FOLD_MAX][type].chain;
+        data->between = data->value = type;
+    } else if (reducer->fold == FOLD_SUM && k->byte_sums[type]) {
+        data->first = k->byte_sums[type];
+        data->between = type == DT_i8 ? DT_i16 : DT_u16;
+        data->then = k->fold_from[FOLD_SUM][data->between].chain;
+    }
+    return data->first && data->then && type != DT_bool;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    const struct node *node = &problem->program.map.node[reducer->arg[0]];
+    struct sliding_plan data = {.input = node->index};
+    return problem->program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold <= FOLD_MAX &&
+           node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && nest->kept >= 1 &&
+           nest->reduced >= 1 && nest->reduced <= 2 && problem->kept_total && problem->reduced_total &&
+           find_shape(problem, node->index, &data.shape) && find_kernels(plan, &data) && fits(&data.shape, &data);
+}
+
+/* Blocks: some positions, some rows of one, or some columns of few rows. */
+static void choose_blocks(struct sliding_plan *data, int64_t item)
+{
+    const struct shape *shape = &data->shape;
+    const struct side *a = &shape->across, *d = &shape->down;
+    const int64_t values = (data->is_tree ? TREE_BYTES : BYTES) / mf_dtypes[data->value].size;
+    data->copies = data->is_tree || mf_sliding_row(shape, a->outputs) * item < COPIED;
+    data->halo = data->copies ? (d->elements - 1) * d->gap / d->step : 0;
+    const int64_t halo = data->halo, wanted = halo ? halo + LEAST_ROWS : 1;
+    const int64_t least = wanted < d->outputs ? wanted : d->outputs;
+    int64_t rows = values / mf_sliding_row(shape, a->outputs) - halo, columns = a->outputs;
+    if (rows < least) {
+        rows = least;
+        columns = (values / (rows + halo) / shape->inside - (a->elements - 1) * a->gap - 1) / a->step + 1;
+        columns = columns < 1 ? 1 : columns < a->outputs ? columns : a->outputs;
+    }
+    data->rows = rows < d->outputs ? rows : d->outputs;
+    data->blocks[1] = (d->outputs - 1) / data->rows + 1;
+    data->rows = (d->outputs - 1) / data->blocks[1] + 1;
+    data->blocks[2] = (a->outputs - 1) / columns + 1;
+    data->columns = (a->outputs - 1) / data->blocks[2] + 1;
+    data->pitch = mf_sliding_row(shape, data->columns);
+    const int64_t most = values / ((data->rows + halo) * data->pitch);
+    data->together = data->blocks[1] * data->blocks[2] > 1 || most < 1 ? 1
+                     : most < data->positions                          ? most
+                                                                       : data->positions;
+    data->blocks[0] = (data->positions - 1) / data->together + 1;
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    const struct reducer *reducer = &problem->program.reducer[0];
+    struct sliding_plan *data = plan->data = mf_calloc(sizeof *data);
+    const struct shape *shape;
+    if (!data)
+        return MF_ERROR_MEMORY;
+    data->input = problem->program.map.node[reducer->arg[0]].index;
+    find_shape(problem, data->input, &data->shape);
+    find_kernels(plan, data);
+    shape = &data->shape;
+    data->positions = problem->kept_total / (shape->down.outputs * shape->across.outputs * shape->inside);
+    choose_blocks(data, mf_dtypes[problem->in_type[data->input]].size);
+    data->asks = mf_reads_memory(problem);
+    const enum dtype type = data->copies ? problem->in_type[data->input] : data->between;
+    data->outside = mf_reducer_outside(reducer, type);
+    mf_walk_make(&data->walk, shape->around, nest->size, nest->in[data->input]);
+    mf_finish_plan(&data->finish, problem, plan->device->kernels);
+    const struct walk *out = &data->finish.out.walk[0];
+    data->is_output = !mf_cls_is_float(reducer->cls) && mf_finish_answers(plan) == ANSWERS_AS_THEY_ARE &&
+                      problem->out_type[0] == data->value && out->loops == 1 && out->stride[0] == 1;
+    data->group = data->together * data->rows * data->columns * shape->inside;
+    const int64_t values = data->together * (data->rows + data->halo) * data->pitch;
+    data->finish_bytes = mf_finish_memory(&data->finish, problem, data->group);
+    data->offset_bytes = mf_array_bytes(data->together);
+    data->count_bytes = problem->program.uses_count ? mf_array_bytes(data->group) : 0;
+    data->rows_most = data->together * (data->rows + data->halo) * (data->copies ? shape->down.step : 1);
+    data->rows_bytes = mf_array_bytes(data->rows_most * data->pitch);
+    data->value_bytes = mf_array_bytes(values);
+    data->spare_bytes = data->is_tree ? LANE_ROWS * mf_array_bytes(TREE_PIECE) : data->value_bytes;
+    data->worker_bytes = data->finish_bytes + data->offset_bytes + data->count_bytes + data->rows_bytes +
+                         data->value_bytes + data->spare_bytes + mf_array_bytes(data->pitch);
+    return MF_OK;
+}
+
+struct sliding_job {
+    const struct mf_plan *plan;
+    const struct pointers *pointers;
+    char *memory;
+};
+
+/* The part of `count` that block number b of them has: its first one, and how many. */
+static int64_t part(int64_t b, int64_t each, int64_t count, int64_t *first)
+{
+    *first = b * each;
+    return count - *first < each ? count - *first : each;
+}
+
+static void run_task(void *context, int64_t task, int thread)
+{
+    const struct sliding_job *job = context;
+    const struct sliding_plan *data = job->plan->data;
+    const struct side *across = &data->shape.across, *down = &data->shape.down;
+    const int64_t *blocks = data->blocks, all = blocks[0] * blocks[1] * blocks[2];
+    char *memory = job->memory + (size_t)thread * data->worker_bytes;
+    struct sliding_worker w = {.data = data, .pointers = job->pointers};
+    mf_finish_start(&w.finish, &data->finish, job->plan, job->pointers, memory, data->group);
+    w.item = mf_dtypes[job->plan->problem.in_type[data->input]].size;
+    w.size = data->copies ? w.item : mf_dtypes[data->between].size;
+    w.offset = (int64_t *)(void *)(memory += data->finish_bytes);
+    memory += data->offset_bytes;
+    w.counts = data->count_bytes ? (int64_t *)(void *)memory : NULL;
+    w.rows = memory + data->count_bytes;
+    w.value = w.rows + data->rows_bytes;
+    w.outside = w.value + data->value_bytes + data->spare_bytes;
+    const struct walk repeat = {1, {data->pitch}, {0}};
+    mf_walk_gather(&repeat, (int)w.size, (const char *)&data->outside, 0, data->pitch, w.outside);
+    for (int64_t b = task * BATCHES; b < (task + 1) * BATCHES && b < all; b++) {
+        w.height = part(b % blocks[1], data->rows, down->outputs, &w.row);
+        w.width = part(b / blocks[1] % blocks[2], data->columns, across->outputs, &w.column);
+        w.positions = part(b / blocks[2] / blocks[1], data->together, data->positions, &w.position);
+        mf_sliding_block(&w);
+    }
+}
+
+static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct sliding_plan *data = plan->data;
+    const int64_t tasks = (data->blocks[0] * data->blocks[1] * data->blocks[2] - 1) / BATCHES + 1;
+    const int threads = tasks < plan->threads ? (int)tasks : plan->threads;
+    struct sliding_job job = {plan, pointers, mf_alloc_aligned((size_t)threads * data->worker_bytes)};
+    if (!job.memory)
+        return MF_ERROR_MEMORY;
+    mf_parallel(plan->device->threads, threads, tasks, run_task, &job);
+    mf_free(job.memory);
+    return MF_OK;
+}
+
+static void print(const struct mf_plan *plan, char *text, size_t size)
+{
+    const struct sliding_plan *data = plan->data;
+    snprintf(text, size, "%lld x %lld elements, %lld positions of %lld x %lld outputs at once",
+             (long long)data->shape.down.elements, (long long)data->shape.across.elements, (long long)data->together,
+             (long long)data->rows, (long long)data->columns);
+}
+
+const struct solver mf_solver_sliding = {
+    "sliding", "windows overlap: across, then down", applicable, make, execute, print, NULL,
+};
