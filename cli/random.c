@@ -110,19 +110,22 @@ static void make_moving(struct sketch *s)
     s->has_plain[t->mode[0]] = 0;
 }
 
-/* Windows that touch, or nearly, on up to three dimensions. */
+/* Windows that touch, or nearly, on up to three dimensions; or that overlap, on up to two. */
 static void make_pooling(struct sketch *s)
 {
-    const int last = s->rank[0] - 1 - s->pixels, most = 1 + sketch_below(s, 3);
+    const int slides = s->pooling == POOLING_SLIDES, last = s->rank[0] - 1 - s->pixels;
+    const int most = 1 + sketch_below(s, slides ? 2 : 3);
     for (int d = last; d >= 0 && d > last - most; d--) {
         struct term *t = &s->term[0][d];
-        const int second = s->modes++, is_power = d == last && sketch_percent(s, 70);
-        s->size[second] = is_power ? 2 << sketch_below(s, 3) : 1 + sketch_below(s, 5);
+        const int second = s->modes++, is_power = d == last && !slides && sketch_percent(s, 70);
+        const int least = slides && sketch_percent(s, 8) ? 20 : 1;
+        s->size[second] = is_power ? 2 << sketch_below(s, 3) : least + sketch_below(s, slides ? 7 : 5);
         s->kept[second] = s->has_plain[second] = s->has_plain[t->mode[0]] = 0;
         t->parts = 2;
         t->mode[1] = second;
-        t->coefficient[0] = sketch_percent(s, 90) ? (int)s->size[second] : 1 + sketch_below(s, 3);
-        t->coefficient[1] = 1;
+        t->coefficient[0] = slides || sketch_percent(s, 10) ? 1 + sketch_below(s, 3) : (int)s->size[second];
+        t->coefficient[1] = slides && sketch_percent(s, 20) ? 1 + sketch_below(s, 3) : 1;
+        t->offset = slides ? -sketch_below(s, (int)s->size[second]) : 0;
     }
 }
 
@@ -156,7 +159,7 @@ static int64_t choose_extent(struct sketch *s, int i, struct term *t)
         int64_t reach = t->coefficient[p] * (s->size[t->mode[p]] - 1);
         *(reach < 0 ? &low : &high) += reach;
     }
-    int may_leave = s->reduces && !s->finish_only[i] && !s->pooling && sketch_percent(s, 50);
+    int may_leave = s->reduces && !s->finish_only[i] && s->pooling != POOLING_TOUCHES && sketch_percent(s, 50);
     if (!may_leave) { /* moved inside */
         t->offset -= (int)low;
         return high - low + 1 + (sketch_percent(s, 20) ? sketch_below(s, 3) : 0);

@@ -82,7 +82,7 @@ static void choose_between(struct sketch *s)
 /* The outputs of a pooling: planes, or pixels of a few channels. */
 static void choose_pooling(struct sketch *s)
 {
-    s->pooling = 1;
+    s->pooling = sketch_percent(s, 50) ? POOLING_TOUCHES : POOLING_SLIDES;
     s->pixels = sketch_percent(s, 40);
     s->modes = 2 + sketch_below(s, 3);
     for (int m = 0; m < s->modes; m++) {
@@ -98,7 +98,7 @@ static void choose_plain(struct sketch *s, int way)
         choose_long_rows(s);
     else if (way < 18)
         choose_between(s);
-    else if (way < 30)
+    else if (way < 36)
         choose_pooling(s);
 }
 

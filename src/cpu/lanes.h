@@ -10,10 +10,10 @@ struct lanes {
     int64_t spare_bytes;    /* of a row of spare ones */
 };
 
-enum { LANE_ROWS = 6 }; /* spare ones of 128 lanes */
+enum { LANE_ROWS = 7, LANE_ELEMENTS = LANES * STEPS }; /* spare ones of all lanes; most rows of x */
 
-/* to[i] = the fold of x[row][i], x[row + step][i] ... x[below count][i] by the halving tree (numerics.md, section 2):
- * lane l with lane l + 64, then 32 ... 1. spare: a row for every k with 3 * 2^k < count. */
+/* to[i] = the fold of elements x[e][i], e < count, of lane `row`, which are a chain, and those of lanes row + step, row +
+ * 2 * step ... by the halving tree (numerics.md, section 2): lane l with lane l + 64, then 32 ... 1. */
 void mf_fold_lanes(const struct lanes *lanes, const void *const *x, int row, int step, int count, char *to,
                    char *spare);
 

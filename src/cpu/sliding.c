@@ -18,10 +18,12 @@
 
 enum {
     MOST_STEP = 8,
-    BYTES = 16 << 10, /* of a block's rows, */
+    MOST_AT_ONCE = 12, /* columns of an extreme; more are doubled */
+    BYTES = 16 << 10,  /* of a block's rows, */
     TREE_BYTES = 64 << 10,
     LEAST_ROWS = 8,   /* if a position has no more rows than these, beside those that others read too */
-    COPIED = 2048,    /* bytes of a row, below which */
+    COPIED = 2048,    /* bytes of a row, and */
+    MOST_COPIED = 12, /* rows of a window, below which */
     MOST_HALO = 1024, /* elements from a window's first to its last one */
     BATCHES = 8       /* blocks of one task */
 };
@@ -125,17 +127,19 @@ static int find_shape(const struct problem *problem, int input, struct shape *sh
  * nobody checks are faster in solvers outer and inner, but for short rows, or where each second one is an output's. */
 static int fits(const struct shape *shape, const struct sliding_plan *data)
 {
-    enum { SHORT_ROW = 128, SHORT_RUN = 16 };
+    enum { SHORT_ROW = 128, SHORT_RUN = 16, LONG_RUN = 128 };
     const struct side *a = &shape->across, *d = &shape->down;
     const int is_narrow = data->first == data->then && !mf_is_class_type(data->value);
     const int is_short = a->outputs * shape->inside <= SHORT_ROW && a->elements < SHORT_RUN;
-    if (d->elements == 1 && !a->checked && !(a->step == 1 ? is_short || is_narrow : a->step == 2 && a->elements > 2))
+    const int is_run = a->elements <= LONG_RUN && (a->elements & (a->elements - 1)) == 0;
+    if (d->elements == 1 && !a->checked &&
+        !(a->step == 1 ? is_short || is_narrow || (data->doubles && !is_run) : a->step == 2 && a->elements > 2))
         return 0;
     return a->step >= 1 && a->step <= MOST_STEP && a->gap >= 1 && a->gap <= MOST_HALO && a->elements <= MOST_ACROSS &&
            (a->elements - 1) * a->gap * shape->inside <= MOST_HALO && a->step <= a->elements * a->gap &&
            shape->inside <= MOST_HALO && d->step >= 1 && d->step <= MOST_STEP && d->gap >= 1 && d->gap <= MOST_DOWN &&
            d->elements <= MOST_DOWN && (d->elements - 1) * d->gap <= MOST_DOWN &&
-           (!data->is_tree || a->elements * d->elements <= LANES);
+           (!data->is_tree || a->elements * d->elements <= TREE_ELEMENTS);
 }
 
 /* The kernels, and what values are between and after them; whether there are such. */
@@ -151,6 +155,7 @@ static int find_kernels(const struct mf_plan *plan, struct sliding_plan *data)
     data->then = k->fold[reducer->fold][cls].chain;
     data->value = data->between;
     data->is_tree = adds(reducer) && mf_cls_is_float(cls);
+    data->doubles = !adds(reducer) && data->shape.across.elements > MOST_AT_ONCE;
     if (is_short && !mf_cls_is_float(cls) && !adds(reducer)) {
         data->first = data->then = k->narrow[reducer->fold == FOLD_MAX][type].chain;
         data->between = data->value = type;
@@ -175,20 +180,22 @@ static int applicable(const struct mf_plan *plan)
            find_shape(problem, node->index, &data.shape) && find_kernels(plan, &data) && fits(&data.shape, &data);
 }
 
-/* Blocks: some positions, some rows of one, or some columns of few rows. */
+/* Blocks: some positions, some rows of one, or some columns of few rows; so many that what other blocks have too is no
+ * more than what these have alone. */
 static void choose_blocks(struct sliding_plan *data, int64_t item)
 {
     const struct shape *shape = &data->shape;
     const struct side *a = &shape->across, *d = &shape->down;
-    const int64_t values = (data->is_tree ? TREE_BYTES : BYTES) / mf_dtypes[data->value].size;
-    data->copies = data->is_tree || mf_sliding_row(shape, a->outputs) * item < COPIED;
+    const int64_t whole = mf_sliding_row(shape, a->outputs), reach = (a->elements - 1) * a->gap;
+    data->copies = data->is_tree || (whole * item < COPIED && d->elements < MOST_COPIED);
     data->halo = data->copies ? (d->elements - 1) * d->gap / d->step : 0;
-    const int64_t halo = data->halo, wanted = halo ? halo + LEAST_ROWS : 1;
-    const int64_t least = wanted < d->outputs ? wanted : d->outputs;
-    int64_t rows = values / mf_sliding_row(shape, a->outputs) - halo, columns = a->outputs;
-    if (rows < least) {
-        rows = least;
-        columns = (values / (rows + halo) / shape->inside - (a->elements - 1) * a->gap - 1) / a->step + 1;
+    const int64_t halo = data->halo, wanted = !halo ? 1 : halo > LEAST_ROWS ? 2 * halo : halo + LEAST_ROWS;
+    int64_t values = (data->is_tree ? TREE_BYTES : BYTES) / mf_dtypes[data->value].size, columns = a->outputs;
+    int64_t rows = values / whole - halo;
+    if (rows < wanted && rows < d->outputs) {
+        rows = wanted < d->outputs ? wanted : d->outputs;
+        columns = (values / (rows + halo) / shape->inside - reach - 1) / a->step + 1;
+        columns = columns * a->step < 2 * reach ? 2 * reach / a->step : columns;
         columns = columns < 1 ? 1 : columns < a->outputs ? columns : a->outputs;
     }
     data->rows = rows < d->outputs ? rows : d->outputs;
@@ -197,10 +204,10 @@ static void choose_blocks(struct sliding_plan *data, int64_t item)
     data->blocks[2] = (a->outputs - 1) / columns + 1;
     data->columns = (a->outputs - 1) / data->blocks[2] + 1;
     data->pitch = mf_sliding_row(shape, data->columns);
-    const int64_t most = values / ((data->rows + halo) * data->pitch);
-    data->together = data->blocks[1] * data->blocks[2] > 1 || most < 1 ? 1
-                     : most < data->positions                          ? most
-                                                                       : data->positions;
+    values /= (data->rows + halo) * data->pitch;
+    data->together = data->blocks[1] * data->blocks[2] > 1 || values < 1 ? 1
+                     : values < data->positions                          ? values
+                                                                         : data->positions;
     data->blocks[0] = (data->positions - 1) / data->together + 1;
 }
 

@@ -4,8 +4,8 @@
 
 #include "finish.h"
 
-/* MOST: elements of a window. TREE_PIECE: columns of a tree at a time. */
-enum { MOST_ACROSS = 64, MOST_DOWN = 64, TREE_PIECE = 1024 };
+/* MOST: elements of a window; TREE_ELEMENTS: of a tree's. TREE_PIECE: columns of a tree at a time. */
+enum { MOST_ACROSS = 1024, MOST_DOWN = 128, TREE_ELEMENTS = 1024, TREE_PIECE = 1024 };
 
 /* One dimension: outputs, each `step` after the one before; elements, `gap` apart; and where the tensor is. */
 struct side {
@@ -26,6 +26,7 @@ struct sliding_plan {
     chain_fn *first, *then;    /* of memory's type, of what it makes of it */
     enum dtype between, value; /* what that is; and what a fold of these is */
     int input, is_tree;
+    int doubles;                                /* extremes across many columns */
     int copies;                                 /* rows of memory's type; else they are folds down, from memory */
     int is_output;                              /* the fold is the output, of its type */
     int asks;                                   /* the operand is large */
@@ -50,13 +51,13 @@ struct sliding_worker {
     const struct sliding_plan *data;
     const struct pointers *pointers;
     int64_t *offset, *counts;
-    char *rows, *value, *outside;     /* sliding_fold.c; outside: a row of data->outside */
-    int64_t item, size;               /* bytes of an element; of what is in rows */
-    int64_t position, row, column;    /* the first ones */
-    int64_t positions, height, width; /* how many; rows and columns of outputs */
-    int64_t pitch, stride;            /* elements of a row, rows of a position */
-    int64_t low, high, filled[3];     /* elements of a row outside of these are filled; pitch, low, high that are */
-    struct counted counted;           /* what finish has */
+    char *rows, *value, *result, *outside; /* sliding_fold.c; outside: a row of data->outside */
+    int64_t item, size;                    /* bytes of an element; of what is in rows */
+    int64_t position, row, column;         /* the first ones */
+    int64_t positions, height, width;      /* how many; rows and columns of outputs */
+    int64_t pitch, stride;                 /* elements of a row, rows of a position */
+    int64_t low, high, filled[3]; /* elements of a row outside of these are filled; pitch, low, high that are */
+    struct counted counted;       /* what finish has */
     struct finish finish;
 };
 

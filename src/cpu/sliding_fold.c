@@ -141,32 +141,65 @@ static char *find_copied(const struct sliding_worker *w, int64_t i)
 
 /* ---- The fold ---- */
 
-/* Down the columns, across the rows, n of them with what is between. */
-static void fold_any_order(const struct sliding_worker *w, int64_t n)
+/* Down the columns of copied rows, n of them, to the spare values. */
+static const char *fold_copied(const struct sliding_worker *w, int64_t n)
 {
     const struct sliding_plan *data = w->data;
-    const struct side *across = &data->shape.across, *down = &data->shape.down;
-    const int64_t inside = data->shape.inside, size = mf_dtypes[data->between].size;
-    const void *x[MOST_ACROSS > MOST_DOWN ? MOST_ACROSS : MOST_DOWN];
-    char *rows = w->rows;
-    if (data->copies) {
-        rows = w->value + data->value_bytes;
-        for (int64_t i = 0; i < down->elements; i++)
-            x[i] = find_copied(w, i);
-        chain(data->first, rows, x, down->elements, n + (across->elements - 1) * across->gap * inside);
+    const void *x[MOST_DOWN];
+    for (int64_t i = 0; i < data->shape.down.elements; i++)
+        x[i] = find_copied(w, i);
+    char *const to = w->value + data->value_bytes;
+    chain(data->first, to, x, data->shape.down.elements, n);
+    return to;
+}
+
+/* Extremes of many columns: of 2, 4, 8 ... from those before, and in the end of two that overlap. */
+static void fold_doubled(struct sliding_worker *w, const char *rows, int64_t n)
+{
+    const struct sliding_plan *data = w->data;
+    const struct side *across = &data->shape.across;
+    const int64_t step = across->gap * data->shape.inside, size = mf_dtypes[data->value].size;
+    const int64_t all = n + (across->elements - 1) * step;
+    char *to = w->value, *other = w->value + data->value_bytes;
+    for (int64_t done = 1; done < across->elements;) {
+        const int64_t rest = across->elements - done, more = rest < done ? rest : done;
+        if (to == rows) { /* which is `other` of the first time */
+            char *const kept = to;
+            to = other;
+            other = kept;
+        }
+        data->then(to, NULL, (const void *[]){rows, rows + more * step * size}, 2, all - (done + more - 1) * step,
+                   NULL);
+        rows = to;
+        done += more;
+    }
+    w->result = (char *)rows;
+}
+
+/* n columns of all rows, and of what is between them. */
+static void fold_any_order(struct sliding_worker *w, int64_t n)
+{
+    const struct sliding_plan *data = w->data;
+    const struct side *across = &data->shape.across;
+    const int64_t step = across->gap * data->shape.inside, reach = (across->elements - 1) * step;
+    const char *const rows = data->copies ? fold_copied(w, n + reach) : w->rows;
+    const void *x[MOST_ACROSS];
+    if (data->doubles) {
+        fold_doubled(w, rows, n);
+        return;
     }
     for (int64_t j = 0; j < across->elements; j++)
-        x[j] = rows + j * across->gap * inside * size;
+        x[j] = rows + j * step * mf_dtypes[data->between].size;
     chain(data->then, w->value, x, across->elements, n);
 }
 
 /* Columns by pieces, for an element is in the nearest cache from the first row that reads it to the last one. */
-static void fold_tree(const struct sliding_worker *w, int64_t n)
+static void fold_tree(struct sliding_worker *w, int64_t n)
 {
     const struct sliding_plan *data = w->data;
     const struct side *across = &data->shape.across, *down = &data->shape.down;
     const int64_t size = mf_dtypes[data->value].size;
-    const void *x[LANES];
+    const void *x[TREE_ELEMENTS];
     for (int64_t c = 0; c < n; c += TREE_PIECE) {
         for (int64_t i = 0; i < down->elements; i++)
             for (int64_t j = 0; j < across->elements; j++)
@@ -218,7 +251,7 @@ static const int64_t *find_counts(struct sliding_worker *w, int64_t row, int64_t
     return w->counts;
 }
 
-/* Outputs from number o on: some rows of the block, of all its positions. walk: of them in w->value. */
+/* Outputs from number o on: some rows of the block, of all its positions. walk: of them in w->result. */
 static void store(struct sliding_worker *w, const struct walk *walk, int64_t o, int64_t row, int64_t rows)
 {
     const struct sliding_plan *data = w->data;
@@ -226,10 +259,9 @@ static void store(struct sliding_worker *w, const struct walk *walk, int64_t o, 
     const int64_t n = w->positions * rows * width;
     const int is_class = mf_is_class_type(data->value);
     char *const results = w->finish.results.part[0][0];
-    char *const to = data->is_output ? (char *)w->pointers->out[0] + o * size
-                     : is_class      ? results
-                                     : w->value + data->value_bytes;
-    mf_walk_gather(walk, (int)size, w->value, row * width, n, to);
+    char *const unused = w->result == w->value ? w->value + data->value_bytes : w->value;
+    char *const to = data->is_output ? (char *)w->pointers->out[0] + o * size : is_class ? results : unused;
+    mf_walk_gather(walk, (int)size, w->result, row * width, n, to);
     if (data->is_output)
         return;
     if (!is_class)
@@ -251,6 +283,7 @@ void mf_sliding_block(struct sliding_worker *w)
     const int64_t reach = (across->elements - 1) * across->gap * shape->inside;
     const int64_t n = ((w->positions - 1) * w->stride + w->height) * w->pitch - reach;
     fill_ends(w);
+    w->result = w->value;
     (data->copies ? copy_rows : fold_from_memory)(w);
     (data->is_tree ? fold_tree : fold_any_order)(w, n);
     struct walk walk;
