@@ -136,10 +136,22 @@ static struct pixels pixels_written(const struct problem *problem)
     return pixels;
 }
 
-/* As many pixels as make colours of 16 bytes, but a thread has registers for so much only. */
+/* Instructions of an output, roughly. */
+static int64_t work_of(const struct problem *problem)
+{
+    enum { HEAVY = 8 };
+    const struct pool *pool = &problem->program.finish;
+    int64_t work = 0;
+    for (int i = 0; i < pool->count; i++)
+        work += pool->node[i].op > OP_mul && pool->node[i].op != OP_CAST ? HEAVY : 1;
+    return work;
+}
+
+/* As many pixels as make colours of 16 bytes, but a thread has registers for so much only, and compilers take minutes
+ * for the remainders of hundreds of outputs. */
 static struct pixels find_pixels(const struct problem *problem)
 {
-    enum { OF_COLOUR = 16, LEAST = 4, MOST_READ = 512 /* bytes */, MOST_WRITTEN = 64 /* elements */ };
+    enum { OF_COLOUR = 16, LEAST = 4, MOST_READ = 512 /* bytes */, MOST_WRITTEN = 64 /* elements */, MOST_WORK = 1024 };
     const struct nest *nest = &problem->memory;
     struct pixels pixels = {.vector = 0};
     if (nest->kept)
@@ -151,9 +163,10 @@ static struct pixels find_pixels(const struct problem *problem)
     const int i = pixels.input, item = mf_gpu_widest_outside(problem, pixels.along);
     const int64_t one =
         i < 0 ? nest->size[pixels.across] : nest->in[i][pixels.along] * mf_dtypes[problem->in_type[i]].size;
+    const int64_t work = work_of(problem) * (pixels.across < 0 ? 1 : nest->size[pixels.across]);
     pixels.vector = OF_COLOUR / item;
-    while (pixels.vector > 1 &&
-           (pixels.vector * one > (i < 0 ? MOST_WRITTEN : MOST_READ) || !has_vectors(problem, pixels.vector, &pixels)))
+    while (pixels.vector > 1 && (pixels.vector * one > (i < 0 ? MOST_WRITTEN : MOST_READ) ||
+                                 pixels.vector * work > MOST_WORK || !has_vectors(problem, pixels.vector, &pixels)))
         pixels.vector /= 2;
     if (pixels.vector == 1 || pixels.vector * item < LEAST)
         pixels.vector = 0;
