@@ -8,8 +8,9 @@
 # a seed of its own, from GPU_SEED (1) on. GPU_DEVICE names another device. What is not here is skipped, and said so.
 #
 # With COMPUTE_SANITIZER (the program, of NVIDIA's toolkit) the files of problems run under its memcheck and racecheck
-# too. Every process runs for at most GPU_SECONDS (3600), so that a kernel that never ends fails. A line for every part and at the end "gpu-check: P passed, F failed,
-# S skipped". Exit status 1 when anything failed or nothing passed. Logs of what failed are printed.
+# too. Every process ends after GPU_SECONDS (3600), so that a kernel that never ends is a failure. A line for every part
+# and at the end "gpu-check: P passed, F failed, S skipped". Exit status 1 when anything failed or nothing passed. Logs
+# of what failed are printed.
 binaries=${1:-build/release}
 binaries=$(cd "$binaries" 2>/dev/null && pwd) || { echo "there is no folder ${1:-build/release}"; exit 2; }
 source=$(cd "$(dirname "$0")/.." && pwd) || exit 2

@@ -1,5 +1,6 @@
-/* The halving tree over rows, by chains: a lane of one row first meets the one that is furthest away, then those that others have
- * made, each nearer than the one before. So a node's left descendants and their right neighbours are one chain. */
+/* The halving tree over rows, by chains: a lane of one row first meets the one that is furthest away, then those that
+ * others have made, each nearer than the one before. So a node's left descendants and their right neighbours are one
+ * chain. */
 #include "lanes.h"
 
 void mf_fold_lanes(const struct lanes *lanes, const void *const *x, int row, int step, int count, char *to, char *spare)

@@ -4,11 +4,12 @@
  *
  * A fold that is the same in any order goes down first, from memory to rows beside each other, with what changes no
  * value at their ends that are outside of the tensor; then across all rows at once, as if t were 1, and for nothing
- * from one row to the next; then every t-th one is taken. Sums and products of floats are the halving tree, an element
- * a lane: rows are copied, those that are s apart beside each other, so that an element of all the block's outputs is
- * one row of numbers, from a place of its own on. Extremes of short integers stay short, and go where they belong if the
- * output is they.
- * Cost: each element once from memory; then I + J passes, or as many as elements, of the near caches. */
+ * from one row to the next; then every t-th one is taken. More than a few columns of an extreme are doubled. Sums and
+ * products of floats are the halving tree: rows are copied, those that are s apart beside each other, so that an
+ * element of all the block's outputs is one row of numbers, from a place of its own on. Extremes of short integers stay
+ * short, and go where they belong if the output is they.
+ * Cost: each element once from memory; then I + J passes (of doubled ones log2 J), or as many as elements, of the near
+ * caches. */
 #include <stdio.h>
 
 #include "cpu.h"
@@ -43,8 +44,8 @@ static int64_t greatest_divisor(int64_t a, int64_t b)
     return a;
 }
 
-/* Takes a checked window's tensor, if it is about loops `kept`, which may be -1, and `reduced` alone, and as the strides
- * say. */
+/* Takes a checked window's tensor, if it is about loops `kept`, which may be -1, and `reduced` alone, and as the
+ * strides say. */
 static int take_window(const struct nest *nest, const struct window *window, int kept, int reduced, struct side *side)
 {
     for (int l = 0; l < nest->kept + nest->reduced; l++)
