@@ -12,9 +12,9 @@ struct lanes {
 
 enum { LANE_ROWS = 7 }; /* spare ones of all lanes */
 
-/* to[i] = the fold of elements x[e][i], e < count <= LANES * STEPS, of lane `row`, which are a chain, and those of lanes
- * row + step, row + 2 * step ... by the halving tree (numerics.md, section 2): lane l with lane l + 64, then 32 ... 1.
- */
+/* to[i] = the fold of elements x[e][i], e < count <= LANES * STEPS, of lane `row`, which are a chain, and those of
+ * lanes row + step, row + 2 * step ... by the halving tree (numerics.md, section 2): lane l with lane l + 64, then 32
+ * ... 1. */
 void mf_fold_lanes(const struct lanes *lanes, const void *const *x, int row, int step, int count, char *to,
                    char *spare);
 
