@@ -18,8 +18,10 @@ enum {
     MOST_ELEMENTS = 64,
     LEAST_COLUMNS = 4,
     MOST_COLUMNS = 4096,
+    MOST_CHECKED = 65536, /* where solver outer does not apply */
     GROUP = 4096,
     LEAST_COPIED = 8,
+    MOST_PAIRS = 24, /* of a sum that nobody checks */
     FEW_COLUMNS = 5,
     COPIES_BYTES = 256 << 10
 };
@@ -108,7 +110,8 @@ static int copies_rows(const struct problem *problem, int input)
     const enum dtype type = problem->in_type[input];
     const int loops = column_loops(nest);
     const int64_t columns = count_columns(nest, loops), step = nest->in[input][nest->kept - 1];
-    const int is_near = step > 1 && step <= LEAST_COPIED && mf_cls_is_float(mf_dtypes[type].cls);
+    const int is_short = is_extreme(&problem->program.reducer[0]) || problem->reduced_total <= MOST_PAIRS;
+    const int is_near = step > 1 && step <= LEAST_COPIED && mf_cls_is_float(mf_dtypes[type].cls) && is_short;
     return (nest->window_count || is_near || (loops > 1 && step == 1)) && columns >= LEAST_COPIED &&
            columns <= 4 * MOST_COLUMNS && type != DT_bool &&
            columns * problem->reduced_total * mf_dtypes[type].size <= COPIES_BYTES;
@@ -123,8 +126,8 @@ static int applicable(const struct mf_plan *plan)
         problem->reduced_total < 1 || problem->reduced_total > MOST_ELEMENTS)
         return 0;
     const int input = plain_operand(problem), is_float = mf_cls_is_float(reducer->cls);
-    if (input < 0 || nest->size[nest->kept - 1] > MOST_COLUMNS || !find_chain(plan, input) ||
-        (!nest->window_count && mf_is_long_pool(problem, input)))
+    if (input < 0 || nest->size[nest->kept - 1] > (nest->window_count ? MOST_CHECKED : MOST_COLUMNS) ||
+        !find_chain(plan, input) || (!nest->window_count && mf_is_long_pool(problem, input)))
         return 0;
     for (int w = 0; w < nest->window_count; w++)
         if (nest->window[w].input != input)
@@ -206,12 +209,13 @@ static void find_columns(const struct few_plan *data, const int64_t *at, int e, 
         const int64_t last = first + (data->columns - 1) * step;
         if (first >= 0 && first < window->extent && last >= 0 && last < window->extent)
             continue;
-        if (step < 0) { /* counted from the other end */
-            first = window->extent - 1 - first;
+        if (step < 0) { /* counted from the other end, which is far where it is not near */
+            first = first < -INT64_MAX / 2 ? window->extent : window->extent - 1 - first;
             step = -step;
         }
-        const int64_t from = first >= 0 ? 0 : step ? (-first + step - 1) / step : data->columns;
-        const int64_t to = first >= window->extent ? 0 : step ? (window->extent - 1 - first) / step + 1 : data->columns;
+        const int64_t from = first >= 0 ? 0 : step ? -(first + 1) / step + 1 : data->columns;
+        const int64_t last_one = first >= -INT64_MAX / 2 ? window->extent - 1 - first : INT64_MAX - 1;
+        const int64_t to = first >= window->extent ? 0 : step ? last_one / step + 1 : data->columns;
         *low = from > *low ? from : *low;
         *high = to < *high ? to : *high;
     }

@@ -124,23 +124,39 @@ static int find_shape(const struct problem *problem, int input, struct shape *sh
     return (h < 0 || in[h] == shape->down.step * row) && (i < 0 || in[i] == shape->down.gap * row);
 }
 
-/* Whether it is worth it: windows overlap or touch, and are not so large that others do as well. Runs along rows that
- * nobody checks are faster in solvers outer and inner, but for short rows, or where each second one is an output's. */
-static int fits(const struct shape *shape, const struct sliding_plan *data)
+/* Whether others do as well: runs along rows that nobody checks are faster in solvers outer and inner, but for short
+ * rows, or where each second one is an output's; and what no window leaves in solver inner where outputs are few for
+ * what is folded between them, or elements many; far steps of many channels in solver few. */
+static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
 {
-    enum { SHORT_ROW = 128, SHORT_RUN = 16, LONG_RUN = 128 };
-    const struct side *a = &shape->across, *d = &shape->down;
+    enum { SHORT_ROW = 128, SHORT_RUN = 16, LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32, MANY = 64 };
+    const struct side *a = &data->shape.across, *d = &data->shape.down;
     const int is_narrow = data->first == data->then && !mf_is_class_type(data->value);
-    const int is_short = a->outputs * shape->inside <= SHORT_ROW && a->elements < SHORT_RUN;
+    const int is_short = a->outputs * data->shape.inside <= SHORT_ROW && a->elements < SHORT_RUN;
     const int is_run = a->elements <= LONG_RUN && (a->elements & (a->elements - 1)) == 0;
-    if (d->elements == 1 && !a->checked &&
-        !(a->step == 1 ? is_short || is_narrow || (data->doubles && !is_run) : a->step == 2 && a->elements > 2))
-        return 0;
-    return a->step >= 1 && a->step <= MOST_STEP && a->gap >= 1 && a->gap <= MOST_HALO && a->elements <= MOST_ACROSS &&
-           (a->elements - 1) * a->gap * shape->inside <= MOST_HALO && a->step <= a->elements * a->gap &&
-           shape->inside <= MOST_HALO && d->step >= 1 && d->step <= MOST_STEP && d->gap >= 1 && d->gap <= MOST_DOWN &&
-           d->elements <= MOST_DOWN && (d->elements - 1) * d->gap <= MOST_DOWN &&
-           (!data->is_tree || a->elements * d->elements <= TREE_ELEMENTS);
+    const int64_t waste = mf_sliding_row(&data->shape, a->outputs) / (a->outputs * data->shape.inside);
+    const int64_t passes = data->is_tree ? a->elements * d->elements : data->doubles ? MOST_AT_ONCE : a->elements;
+    if (data->shape.inside >= MANY && a->step > 1 && mf_is_class_type(plan->problem.in_type[data->input]) &&
+        !plan->problem.program.uses_count)
+        return 1;
+    if (a->checked || d->checked)
+        return waste > MOST_WASTE;
+    if (d->elements == 1)
+        return !(a->step == 1 ? is_short || is_narrow || (data->doubles && !is_run)
+                              : a->step == 2 && a->elements > 2) ||
+               waste * passes > MOST_WORK;
+    return waste * passes > MOST_WORK;
+}
+
+/* Whether windows overlap or touch, and are not too large. */
+static int fits(const struct shape *shape, int is_tree)
+{
+    const struct side *a = &shape->across, *d = &shape->down;
+    return shape->inside <= MOST_HALO && a->step >= 1 && a->step <= MOST_STEP && a->gap >= 1 && a->gap <= MOST_HALO &&
+           a->elements <= MOST_ACROSS && (a->elements - 1) * a->gap * shape->inside <= MOST_HALO &&
+           a->step <= a->elements * a->gap && d->step >= 1 && d->step <= MOST_STEP && d->gap >= 1 &&
+           d->gap <= MOST_STEP && d->elements <= MOST_DOWN && (d->elements - 1) * d->gap <= MOST_DOWN &&
+           (!is_tree || a->elements * d->elements <= TREE_ELEMENTS);
 }
 
 /* The kernels, and what values are between and after them; whether there are such. */
@@ -178,7 +194,8 @@ static int applicable(const struct mf_plan *plan)
     return problem->program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold <= FOLD_MAX &&
            node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && nest->kept >= 1 &&
            nest->reduced >= 1 && nest->reduced <= 2 && problem->kept_total && problem->reduced_total &&
-           find_shape(problem, node->index, &data.shape) && find_kernels(plan, &data) && fits(&data.shape, &data);
+           find_shape(problem, node->index, &data.shape) && find_kernels(plan, &data) &&
+           fits(&data.shape, data.is_tree) && !loses(plan, &data);
 }
 
 /* Blocks: some positions, some rows of one, or some columns of few rows; so many that what other blocks have too is no
@@ -311,5 +328,5 @@ static void print(const struct mf_plan *plan, char *text, size_t size)
 }
 
 const struct solver mf_solver_sliding = {
-    "sliding", "windows overlap: across, then down", applicable, make, execute, print, NULL,
+    "sliding", "windows overlap: down, then across", applicable, make, execute, print, NULL,
 };

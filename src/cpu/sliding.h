@@ -4,7 +4,8 @@
 
 #include "finish.h"
 
-/* MOST: elements of a window; TREE_ELEMENTS: of a tree's. TREE_PIECE: columns of a tree at a time. */
+/* MOST: elements of a window, and rows from its first to its last one; TREE_ELEMENTS: of a tree's. TREE_PIECE: columns
+ * of a tree at a time. */
 enum { MOST_ACROSS = 1024, MOST_DOWN = 128, TREE_ELEMENTS = 1024, TREE_PIECE = 1024 };
 
 /* One dimension: outputs, each `step` after the one before; elements, `gap` apart; and where the tensor is. */

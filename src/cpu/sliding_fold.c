@@ -13,8 +13,8 @@ static void clip(const struct side *side, int64_t first, int64_t count, int64_t 
     if (!side->checked)
         return;
     first += side->offset;
-    *low = first >= 0 ? 0 : -first < count ? -first : count;
-    *high = side->extent - first < count ? side->extent - first : count;
+    *low = first >= 0 ? 0 : first > -count ? -first : count;
+    *high = first > side->extent - count ? side->extent - first : count;
     *high = *high > *low ? *high : *low;
 }
 
@@ -32,7 +32,7 @@ static void find_inside(const struct side *side, int64_t place, int64_t *low, in
         return;
     place += side->offset;
     if (place < 0)
-        *low = (-place + side->gap - 1) / side->gap;
+        *low = -(place + 1) / side->gap + 1;
     if (place + (side->elements - 1) * side->gap >= side->extent)
         *high = place < side->extent ? (side->extent - 1 - place) / side->gap + 1 : 0;
     *low = *low < *high ? *low : *high;
