@@ -3,6 +3,7 @@
 #include "emit.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 #include "../scalar.h"
 #include "emit_reducers.h"
@@ -363,6 +364,32 @@ static int map_inputs(const struct problem *problem)
     return count;
 }
 
+/* Whether every window's numbers, and all parts of their sums, are short. */
+static int are_windows_short(const struct nest *nest)
+{
+    enum { MOST = 1 << 30 };
+    double reach = 0; /* of all of them */
+    for (int w = 0; w < nest->window_count; w++) {
+        const struct window *window = &nest->window[w];
+        reach += (double)window->extent + fabs((double)window->offset);
+        for (int l = 0; l < nest->kept + nest->reduced; l++)
+            reach += fabs((double)window->step[l]) * (double)nest->size[l];
+    }
+    return reach < MOST;
+}
+
+/* What the kernels know of windows: their numbers' type, and which of them move with which loops, a bit each. */
+static void emit_window_numbers(const struct nest *nest, struct gpu_text *to)
+{
+    const int loops = nest->kept + nest->reduced, is_short = are_windows_short(nest);
+    uint64_t moves = 0;
+    for (int w = 0; w < nest->window_count; w++)
+        for (int l = 0; l < loops && w * loops + l < 64; l++)
+            moves |= (uint64_t)(nest->window[w].step[l] != 0) << (w * loops + l);
+    mf_text_add(to, "#define WINDOW %s\n#define WINDOW_NUMBER %s\n#define WINDOW_MOVES ((uint64_t)%" PRIu64 "u)\n",
+                is_short ? "int" : "int64_t", is_short ? "uint32_t" : "uint64_t", moves);
+}
+
 void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
 {
     const struct nest *nest = &problem->memory;
@@ -380,6 +407,7 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
                 !mf_emit_has_kind(problem, RED_MOMENTS) && !mf_emit_has_kind(problem, RED_USER),
                 mf_emit_is_ordered(problem), mf_emit_has_kind(problem, RED_MOMENTS), mf_emit_state_words(problem),
                 wide);
+    emit_window_numbers(nest, to);
     int bytes = mf_emit_bytes_operand(problem);
     mf_text_add(to, "#define BYTES %d\n#define FOLD_BYTES fold_bytes_%s\n", bytes >= 0 && vector % 4 == 0,
                 bytes >= 0 ? mf_dtypes[problem->in_type[bytes]].name : "none");

@@ -19,7 +19,7 @@ struct place {
     FOR_MAP_INPUTS(X)
 #undef X
 #if WINDOWS
-    int64_t window[WINDOWS];
+    WINDOW window[WINDOWS];
 #endif
     int none;
 };
@@ -58,6 +58,14 @@ static inline uint32_t divide_by(int64_t divisor, uint32_t v)
     return magic ? MULHI(v, magic) >> (uint32_t)(divisor >> 32) : v;
 }
 
+#if WINDOWS
+/* How far window w moves in a step of loop l; a constant where it does not, for most do in two loops of all. */
+static inline WINDOW window_step(shape_ptr S, int w, int l)
+{
+    return WINDOWS * LOOPS > 64 || (WINDOW_MOVES >> (w * LOOPS + l) & 1) ? (WINDOW)S->window_step[w][l] : 0;
+}
+#endif
+
 static inline struct place kept_place(shape_ptr S, int64_t o)
 {
     struct place p;
@@ -67,7 +75,7 @@ static inline struct place kept_place(shape_ptr S, int64_t o)
 #undef X
 #if WINDOWS
     for (int w = 0; w < WINDOWS; w++)
-        p.window[w] = S->window_offset[w];
+        p.window[w] = (WINDOW)S->window_offset[w];
 #endif
     p.none = 0;
 #if KEPT == 1 && !WINDOWS
@@ -85,7 +93,7 @@ static inline struct place kept_place(shape_ptr S, int64_t o)
 #undef X
 #if WINDOWS
         for (int w = 0; w < WINDOWS; w++)
-            p.window[w] += (int64_t)d * S->window_step[w][l];
+            p.window[w] += (WINDOW)d * window_step(S, w, l);
 #endif
     }
     return p;
@@ -147,7 +155,7 @@ static inline struct place element_place(shape_ptr S, struct place p, int64_t e)
 #undef X
 #if WINDOWS
         for (int w = 0; w < WINDOWS; w++)
-            p.window[w] += (int64_t)d * S->window_step[w][l];
+            p.window[w] += (WINDOW)d * window_step(S, w, l);
 #endif
     }
     return p;
@@ -163,13 +171,21 @@ static inline struct place place_beside(shape_ptr S, struct place p, int loop, i
     return p;
 }
 
+#if WINDOWS
+/* Whether the element lies inside window w: one comparison, for a number below 0 is a large one without its sign. */
+static inline int is_within(shape_ptr S, struct place p, int w)
+{
+    return (WINDOW_NUMBER)p.window[w] < (WINDOW_NUMBER)S->window_extent[w];
+}
+#endif
+
 /* Whether the element lies inside all windows. */
 static inline int inside(shape_ptr S, struct place p)
 {
     int yes = 1;
 #if WINDOWS
     for (int w = 0; w < WINDOWS; w++)
-        yes &= p.window[w] >= 0 && p.window[w] < S->window_extent[w];
+        yes &= is_within(S, p, w);
 #endif
     return yes;
 }

@@ -40,7 +40,7 @@ static inline struct place moved(shape_ptr S, struct place p, int line, int colu
 #if WINDOWS
     UNROLL
     for (int w = 0; w < WINDOWS; w++)
-        p.window[w] += OF_COLUMNS >> w & 1 ? column * S->window_step[w][LOOPS - 1] : line * S->window_step[w][KEPT];
+        p.window[w] += OF_COLUMNS >> w & 1 ? column * window_step(S, w, LOOPS - 1) : line * window_step(S, w, KEPT);
 #endif
     return p;
 }
@@ -53,7 +53,7 @@ static inline int inside_some(shape_ptr S, struct place p, int of_columns)
     UNROLL
     for (int w = 0; w < WINDOWS; w++)
         if ((OF_COLUMNS >> w & 1) == of_columns)
-            yes &= p.window[w] >= 0 && p.window[w] < S->window_extent[w];
+            yes &= is_within(S, p, w);
 #endif
     return yes;
 }

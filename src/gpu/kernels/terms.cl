@@ -15,7 +15,7 @@ static inline struct place move_place(shape_ptr S, struct place p, int64_t posit
 #if WINDOWS
             UNROLL
             for (int w = 0; w < WINDOWS; w++)
-                p.window[w] += (int64_t)d * S->window_step[w][l];
+                p.window[w] += (WINDOW)d * window_step(S, w, l);
 #endif
         }
     return p;
