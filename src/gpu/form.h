@@ -44,6 +44,8 @@ enum gpu_reader { READ_BY_ROWS, READ_BY_COLUMNS, READ_BY_FEW_WARPS /* of a multi
 int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader reader);
 /* Whether solver "map" reads all colours of so many pixels together that "turned" is slower. */
 int mf_gpu_pixels_pay(const struct mf_plan *plan);
+/* Whether solver "patches" is faster than "columns": where windows of pixels overlap. */
+int mf_gpu_patches_pay(const struct mf_plan *plan);
 /* Whether an operand inside the reducers lies along the loop before the last, so that neighbouring rows share lines. */
 int mf_gpu_crosses(const struct problem *problem);
 /* The only operand inside the reducers, or -1. */

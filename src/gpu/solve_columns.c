@@ -27,7 +27,7 @@ static int are_apart(const struct problem *problem)
 static int applicable(const struct mf_plan *plan)
 {
     return mf_gpu_any_order(plan) && (mf_gpu_is_columns(&plan->problem) || are_apart(&plan->problem)) &&
-           GPU_WARP * mf_emit_state_bytes(&plan->problem) <= COLUMNS_SHARED;
+           GPU_WARP * mf_emit_state_bytes(&plan->problem) <= COLUMNS_SHARED && !mf_gpu_patches_pay(plan);
 }
 
 enum { MOST_THREADS = 512, LOADED_BYTES = 128, MOST_ACCUMULATORS = 32 };

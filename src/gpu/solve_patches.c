@@ -121,13 +121,23 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
     return mf_gpu_make(plan, &choice);
 }
 
-static int applicable(const struct mf_plan *plan)
+/* Outputs beside each other, as far as one of them follows the other in all operands. */
+static int64_t outputs_beside(const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    const int last = nest->kept - 1;
+    int64_t beside = nest->size[last];
+    for (int i = 0; i < problem->input_count && last > 0; i++)
+        if (problem->map_uses[i] && nest->in[i][last - 1] != beside * nest->in[i][last])
+            return beside;
+    return last > 0 ? beside * nest->size[last - 1] : beside;
+}
+
+static int can_fold(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
-    const struct nest *nest = &problem->memory;
-    struct pool_form pool;
     if (!problem->program.reducer_count || problem->reduced_total < 2 || problem->reduced_total > MOST_ELEMENTS ||
-        problem->kept_total < LEAST_OUTPUTS || !nest->kept || !mf_gpu_any_order(plan) || mf_gpu_is_columns(problem) ||
+        problem->kept_total < LEAST_OUTPUTS || !problem->memory.kept || !mf_gpu_any_order(plan) ||
         mf_emit_state_words(problem) > STATE_WORDS)
         return 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
@@ -136,27 +146,78 @@ static int applicable(const struct mf_plan *plan)
     for (int i = 0; i < problem->input_count; i++)
         if (problem->map_uses[i] && !are_near(problem, i))
             return 0;
-    return nest->size[nest->kept - 1] >= LEAST_BESIDE || find_pool(problem, &pool);
+    return 1;
+}
+
+/* Whether outputs are columns, of one operand, that read what others beside them read: channels of pixels. */
+static int are_pixels(const struct problem *problem)
+{
+    const struct nest *nest = &problem->memory;
+    const int operand = mf_gpu_only_operand(problem);
+    if (operand < 0 || !mf_gpu_is_columns(problem) || mf_emit_bytes_operand(problem) >= 0)
+        return 0;
+    const int64_t *in = nest->in[operand];
+    for (int l = 0; l < nest->kept - 1; l++)
+        for (int r = nest->kept; r < nest->kept + nest->reduced; r++)
+            if (in[l] > 0 && in[r] > 0 && in[l] < in[r] * nest->size[r] && in[r] < in[l] * nest->size[l])
+                return 1;
+    return 0;
+}
+
+int mf_gpu_patches_pay(const struct mf_plan *plan)
+{
+    return are_pixels(&plan->problem) && can_fold(plan) && outputs_beside(&plan->problem) >= LEAST_BESIDE;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct pool_form pool;
+    if (mf_gpu_is_columns(problem))
+        return mf_gpu_patches_pay(plan);
+    return can_fold(plan) &&
+           (problem->memory.size[problem->memory.kept - 1] >= LEAST_BESIDE || find_pool(problem, &pool));
+}
+
+/* Channels of a thread. */
+static int choose_vector(const struct problem *problem)
+{
+    enum { MOST_BYTES = 16, MOST_VECTOR = 8, MOST_LOADED = 400, MOST_OF_LONG = 2, LEAST_THREADS = 1 << 15 };
+    const int item = mf_gpu_widest_item(problem), count = (int)problem->reduced_total;
+    const int is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
+    const int most = is_long ? MOST_OF_LONG : mf_clamp(MOST_BYTES / item, 1, MOST_VECTOR);
+    int vector = mf_gpu_vector_along(problem, problem->memory.kept - 1, most);
+    while (vector > 1 && (vector * item * count > MOST_LOADED || problem->kept_total / vector < LEAST_THREADS))
+        vector /= 2;
+    return vector;
 }
 
 static mf_status make(struct mf_plan *plan)
 {
     enum { MOST_LOADED = 40, MOST_OUTS = 4 };
     const struct problem *problem = &plan->problem;
-    const int count = (int)problem->reduced_total;
+    const int count = (int)problem->reduced_total, is_pixels = are_pixels(problem);
     int inputs = 0;
     struct pool_form pool;
-    if (find_pool(problem, &pool))
+    if (!is_pixels && find_pool(problem, &pool))
         return make_pool(plan, &pool);
     for (int i = 0; i < problem->input_count; i++)
         inputs += problem->map_uses[i];
-    const int outs = mf_power_below(mf_clamp(MOST_LOADED / (count * (inputs > 1 ? inputs : 1)), 1, MOST_OUTS));
-    struct gpu_choice choice = {.kernel = mf_text_patches_cl, .threads = THREADS, .vector = 1, .vector_loop = -1};
+    const int vector = is_pixels ? choose_vector(problem) : 1;
+    const int several = mf_power_below(mf_clamp(MOST_LOADED / (count * (inputs > 1 ? inputs : 1)), 1, MOST_OUTS));
+    const int outs = vector > 1 ? vector : several;
+    struct gpu_choice choice = {.kernel = mf_text_patches_cl,
+                                .threads = THREADS,
+                                .vector = vector,
+                                .vector_loop = vector > 1 ? problem->memory.kept - 1 : -1};
     choice.blocks = (problem->kept_total + THREADS * outs - 1) / (THREADS * outs);
     mf_text_append(&choice.functions, mf_text_element_lanes_cl);
-    mf_text_add(&choice.macros, "#define ELEMENTS %d\n#define REACH %d\n#define OUTS %d\n", count,
-                (int)mf_power_above(count) / 2, outs);
-    snprintf(choice.text, sizeof choice.text, "%d outputs of %d elements a thread", outs, count);
+    mf_text_add(
+        &choice.macros,
+        "#define ELEMENTS %d\n#define REACH %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n",
+        count, (int)mf_power_above(count) / 2, outs, vector > 1, !mf_emit_is_ordered(problem));
+    snprintf(choice.text, sizeof choice.text, "%d outputs of %d elements a thread%s", outs, count,
+             vector > 1 ? ", read together" : "");
     return mf_gpu_make(plan, &choice);
 }
 
