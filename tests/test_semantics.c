@@ -54,7 +54,7 @@ static mf_status fold_with(const char *solver, const char *modes, const char *ex
 static int fold_all(const char *modes, const char *expression, const DLTensor *in, const DLTensor *out, void *result,
                     size_t bytes)
 {
-    static const char *const solvers[] = {"reference", "inner", "outer", "pool", "few", "map"};
+    static const char *const solvers[] = {"reference", "inner", "outer", "pool", "sliding", "few", "map"};
     memset(result, 0x5a, bytes);
     mf_status status = fold_with(NULL, modes, expression, in, out);
     if (!CHECK_MSG(status == MF_OK, "%s %s: %s", modes, expression, mf_error()))
