@@ -129,15 +129,18 @@ static int find_shape(const struct problem *problem, int input, struct shape *sh
  * what is folded between them, or elements many; far steps of many channels in solver few. */
 static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
 {
-    enum { SHORT_ROW = 128, SHORT_RUN = 16, LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32, MANY = 64 };
+    enum { SHORT_ROW = 128, SHORT_RUN = 16, LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32 };
+    enum { MANY = 64, FEW = 64, FEW_COPIED = 1 << 15 };
     const struct side *a = &data->shape.across, *d = &data->shape.down;
     const int is_narrow = data->first == data->then && !mf_is_class_type(data->value);
     const int is_short = a->outputs * data->shape.inside <= SHORT_ROW && a->elements < SHORT_RUN;
     const int is_run = a->elements <= LONG_RUN && (a->elements & (a->elements - 1)) == 0;
     const int64_t waste = mf_sliding_row(&data->shape, a->outputs) / (a->outputs * data->shape.inside);
-    const int64_t passes = data->is_tree ? a->elements * d->elements : data->doubles ? MOST_AT_ONCE : a->elements;
+    const int64_t elements = a->elements * d->elements;
+    const int64_t passes = data->is_tree ? elements : data->doubles ? MOST_AT_ONCE : a->elements;
     if (data->shape.inside >= MANY && a->step > 1 && mf_is_class_type(plan->problem.in_type[data->input]) &&
-        !plan->problem.program.uses_count)
+        !plan->problem.program.uses_count && plan->problem.program.reducer[0].fold != FOLD_PROD && elements <= FEW &&
+        data->shape.inside * elements <= FEW_COPIED)
         return 1;
     if (a->checked || d->checked)
         return waste > MOST_WASTE;
