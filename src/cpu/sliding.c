@@ -138,11 +138,13 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
     const int64_t waste = mf_sliding_row(&data->shape, a->outputs) / (a->outputs * data->shape.inside);
     const int64_t elements = a->elements * d->elements;
     const int64_t passes = data->is_tree ? elements : data->doubles ? MOST_AT_ONCE : a->elements;
-    if (data->shape.inside >= MANY && a->step > 1 && mf_is_class_type(plan->problem.in_type[data->input]) &&
-        !plan->problem.program.uses_count && plan->problem.program.reducer[0].fold != FOLD_PROD && elements <= FEW &&
-        data->shape.inside * elements <= FEW_COPIED)
+    const struct reducer *reducer = &plan->problem.program.reducer[0];
+    const int is_checked = a->checked || d->checked,
+              is_few = elements <= FEW && data->shape.inside * elements <= FEW_COPIED;
+    if (data->shape.inside >= MANY && a->step > 1 && mf_is_class_type(plan->problem.in_type[data->input]) && is_few &&
+        (is_checked ? reducer->fold != FOLD_PROD : !adds(reducer)) && !plan->problem.program.uses_count)
         return 1;
-    if (a->checked || d->checked)
+    if (is_checked)
         return waste > MOST_WASTE;
     if (d->elements == 1)
         return !(a->step == 1 ? is_short || is_narrow || (data->doubles && !is_run)
