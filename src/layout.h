@@ -62,6 +62,8 @@ int mf_problem_near(const struct problem *problem, int a, const void *pa, int b,
 /* MF_ERROR_OVERLAP if these pointers overlap in a way that the fold cannot bear; cheap when nothing is near. */
 mf_status mf_problem_check_overlap(const struct problem *problem, const void *const *inputs, void *const *outputs);
 
+/* The greatest common divisor; of a and 0, a. */
+int64_t mf_gcd(int64_t a, int64_t b);
 /* Whether two strided sets of bytes share one: base_a + sum of sa[i]*[0, na[i]) + [0, bytes_a), and b likewise.
  * Strides in bytes. 1 shared, 0 not; 1 also when the search would take too long. */
 int mf_sets_meet(int64_t base_a, int ranks_a, const int64_t *na, const int64_t *sa, int64_t bytes_a, int64_t base_b,

@@ -23,7 +23,7 @@ struct search {
     int64_t gcd[MAX_TERMS + 1];
 };
 
-static int64_t gcd(int64_t a, int64_t b)
+int64_t mf_gcd(int64_t a, int64_t b)
 {
     while (b) {
         int64_t r = a % b;
@@ -71,7 +71,7 @@ static void finish_terms(struct search *s)
         __int128 reach = (__int128)s->term[i].stride * (s->term[i].count - 1);
         s->low[i] = s->low[i + 1] + (reach < 0 ? reach : 0);
         s->high[i] = s->high[i + 1] + (reach > 0 ? reach : 0);
-        s->gcd[i] = gcd(s->term[i].stride, s->gcd[i + 1]);
+        s->gcd[i] = mf_gcd(s->term[i].stride, s->gcd[i + 1]);
     }
 }
 
@@ -92,7 +92,7 @@ static __int128 first_fitting(int64_t stride, __int128 target, int64_t g, __int1
     *period = 1;
     if (!g)
         return first; /* nothing follows: the range has one x */
-    int64_t d = gcd(stride, g), m = g / d;
+    int64_t d = mf_gcd(stride, g), m = g / d;
     __int128 a = (stride / d % m + m) % m, b = m, u = 1, v = 0;
     while (b) { /* Euclid's algorithm: u becomes a's inverse modulo m */
         __int128 q = a / b, t = a - q * b;

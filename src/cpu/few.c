@@ -209,13 +209,13 @@ static void find_columns(const struct few_plan *data, const int64_t *at, int e, 
         const int64_t last = first + (data->columns - 1) * step;
         if (first >= 0 && first < window->extent && last >= 0 && last < window->extent)
             continue;
-        if (step < 0) { /* counted from the other end, which is far where it is not near */
+        if (step < 0) { /* counted from the other end; so far below 0 that this overflows, none is inside */
             first = first < -INT64_MAX / 2 ? window->extent : window->extent - 1 - first;
             step = -step;
         }
         const int64_t from = first >= 0 ? 0 : step ? -(first + 1) / step + 1 : data->columns;
-        const int64_t last_one = first >= -INT64_MAX / 2 ? window->extent - 1 - first : INT64_MAX - 1;
-        const int64_t to = first >= window->extent ? 0 : step ? last_one / step + 1 : data->columns;
+        const int64_t left = first >= -INT64_MAX / 2 ? window->extent - 1 - first : INT64_MAX - 1;
+        const int64_t to = first >= window->extent ? 0 : step ? left / step + 1 : data->columns;
         *low = from > *low ? from : *low;
         *high = to < *high ? to : *high;
     }

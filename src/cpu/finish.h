@@ -29,6 +29,12 @@ int mf_reducer_is_lse_of_bytes(const struct problem *problem, const struct reduc
 /* The terms of two operands of one type of floats, of its class, that the reducer adds, and which ones (a magnitude's
  * are the same); or NO_TERM. */
 enum term_kind mf_reducer_term(const struct problem *problem, const struct reducer *reducer, int operand[2]);
+/* Whether the reducer is a sum or product: of floats their order counts. */
+static inline int mf_reducer_adds(const struct reducer *reducer)
+{
+    return reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
+}
+
 /* What changes no value of the fold, in memory: its identity, or the type's least or greatest value. */
 union value mf_reducer_outside(const struct reducer *reducer, enum dtype type);
 /* Whether the reducer adds the squares of an operand. */

@@ -43,16 +43,11 @@ struct pool_plan {
     size_t finish_bytes, values_bytes, spare_bytes, worker_bytes;
 };
 
-static int adds(const struct reducer *reducer)
-{
-    return reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-}
-
 int mf_is_long_pool(const struct problem *problem, int input)
 {
     const struct nest *nest = &problem->memory;
     const struct reducer *reducer = &problem->program.reducer[0];
-    const int64_t most = adds(reducer) || mf_cls_is_float(reducer->cls) ? VALUES : VALUES / 2;
+    const int64_t most = mf_reducer_adds(reducer) || mf_cls_is_float(reducer->cls) ? VALUES : VALUES / 2;
     const int last = nest->kept + nest->reduced - 1;
     const int64_t run = nest->size[last];
     return nest->reduced > 1 && nest->in[input][last] == 1 && run > 1 && nest->in[input][nest->kept - 1] == run &&
@@ -74,7 +69,7 @@ static int find_kernels(const struct mf_plan *plan, struct pool_plan *data)
     data->chain = is_short ? from->chain : values->chain;
     data->join = values->chain;
     data->fold = values->rows;
-    if (is_short && !is_float && !adds(reducer)) {
+    if (is_short && !is_float && !mf_reducer_adds(reducer)) {
         data->chain = k->narrow[reducer->fold == FOLD_MAX][type].chain;
         data->fold = from->rows;
         data->between = type;
@@ -85,7 +80,7 @@ static int find_kernels(const struct mf_plan *plan, struct pool_plan *data)
     }
     data->size = mf_dtypes[data->between].size;
     const enum pair extreme = reducer->fold == FOLD_MAX ? PAIR_MAX : PAIR_MIN;
-    const enum pair pair = !adds(reducer) ? extreme : reducer->fold == FOLD_SUM ? PAIR_ADD : PAIR_MUL;
+    const enum pair pair = !mf_reducer_adds(reducer) ? extreme : reducer->fold == FOLD_SUM ? PAIR_ADD : PAIR_MUL;
     data->pair = k->pair[pair][data->between];
     return data->chain && (data->inside > 1 ? data->pair != NULL : data->fold != NULL) && type != DT_bool;
 }
@@ -115,7 +110,8 @@ static int applicable(const struct mf_plan *plan)
         node->op != OP_OPERAND || nest->window_count || nest->kept < 1 || nest->reduced < 2 || !problem->kept_total ||
         !problem->reduced_total)
         return 0;
-    const int last = nest->kept + nest->reduced - 1, is_tree = adds(reducer) && mf_cls_is_float(reducer->cls);
+    const int last = nest->kept + nest->reduced - 1,
+              is_tree = mf_reducer_adds(reducer) && mf_cls_is_float(reducer->cls);
     const int64_t neighbours = nest->size[last], rows = problem->reduced_total / neighbours;
     const int64_t most = is_tree ? LANES / neighbours : MOST_ROWS;
     struct pool_plan data = {.input = node->index, .inside = find_inside(nest, node->index, rows)};
@@ -140,7 +136,7 @@ static mf_status make(struct mf_plan *plan)
     data->inside = find_inside(nest, data->input, data->rows);
     find_kernels(plan, data);
     data->item = mf_dtypes[problem->in_type[data->input]].size;
-    data->is_tree = adds(reducer) && mf_cls_is_float(reducer->cls);
+    data->is_tree = mf_reducer_adds(reducer) && mf_cls_is_float(reducer->cls);
     data->asks = mf_reads_memory(problem);
     const int kept = nest->kept - (data->inside > 1);
     data->columns = nest->size[kept - 1] * data->inside;

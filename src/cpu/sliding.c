@@ -29,21 +29,6 @@ enum {
     BATCHES = 8       /* blocks of one task */
 };
 
-static int adds(const struct reducer *reducer)
-{
-    return reducer->fold == FOLD_SUM || reducer->fold == FOLD_PROD;
-}
-
-static int64_t greatest_divisor(int64_t a, int64_t b)
-{
-    while (b) {
-        const int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Takes a checked window's tensor, if it is about loops `kept`, which may be -1, and `reduced` alone, and as the
  * strides say. */
 static int take_window(const struct nest *nest, const struct window *window, int kept, int reduced, struct side *side)
@@ -89,7 +74,7 @@ static int find_down(const struct nest *nest, int input, int w, const struct win
         down->gap = window->step[i];
         shape->row = down->gap > 0 ? in[i] / down->gap : 0;
     } else if (joins) {
-        shape->row = greatest_divisor(in[h], in[i]);
+        shape->row = mf_gcd(in[h], in[i]);
         joins = in[h] / shape->row <= MOST_STEP;
         if (!joins)
             shape->row = in[i];
@@ -142,7 +127,7 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
     const int is_checked = a->checked || d->checked,
               is_few = elements <= FEW && data->shape.inside * elements <= FEW_COPIED;
     if (data->shape.inside >= MANY && a->step > 1 && mf_is_class_type(plan->problem.in_type[data->input]) && is_few &&
-        (is_checked ? reducer->fold != FOLD_PROD : !adds(reducer)) && !plan->problem.program.uses_count)
+        (is_checked ? reducer->fold != FOLD_PROD : !mf_reducer_adds(reducer)) && !plan->problem.program.uses_count)
         return 1;
     if (is_checked)
         return waste > MOST_WASTE;
@@ -176,9 +161,9 @@ static int find_kernels(const struct mf_plan *plan, struct sliding_plan *data)
     data->first = is_short ? k->fold_from[reducer->fold][type].chain : k->fold[reducer->fold][cls].chain;
     data->then = k->fold[reducer->fold][cls].chain;
     data->value = data->between;
-    data->is_tree = adds(reducer) && mf_cls_is_float(cls);
-    data->doubles = !adds(reducer) && data->shape.across.elements > MOST_AT_ONCE;
-    if (is_short && !mf_cls_is_float(cls) && !adds(reducer)) {
+    data->is_tree = mf_reducer_adds(reducer) && mf_cls_is_float(cls);
+    data->doubles = !mf_reducer_adds(reducer) && data->shape.across.elements > MOST_AT_ONCE;
+    if (is_short && !mf_cls_is_float(cls) && !mf_reducer_adds(reducer)) {
         data->first = data->then = k->narrow[reducer->fold == FOLD_MAX][type].chain;
         data->between = data->value = type;
     } else if (reducer->fold == FOLD_SUM && k->byte_sums[type]) {

@@ -147,8 +147,8 @@ static int64_t work_of(const struct problem *problem)
     return work;
 }
 
-/* As many pixels as make colours of 16 bytes, but a thread has registers for so much only, and compilers take minutes
- * for the remainders of hundreds of outputs. */
+/* As many pixels as make colours of 16 bytes, but a thread has registers for so much only, and compilers take more
+ * than a minute for the remainders of hundreds of outputs. */
 static struct pixels find_pixels(const struct problem *problem)
 {
     enum { OF_COLOUR = 16, LEAST = 4, MOST_READ = 512 /* bytes */, MOST_WRITTEN = 64 /* elements */, MOST_WORK = 1024 };
