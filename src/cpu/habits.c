@@ -51,6 +51,7 @@ const struct habits mf_habits_known[HABITS_COUNT] = {
             .arg = 16384,
             .touching = {0, 16384},
             .touching_bytes = 8192,
+            .touching_soon = 1,
         },
     [HAS_LARGE_CACHE] =
         {

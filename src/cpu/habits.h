@@ -22,6 +22,7 @@ struct habits {
     int arg;                 /* rows that extremes are found down */
     int touching[2];         /* rows of so many bytes that touch are read as one stream; of elements of two bytes */
     int touching_bytes;      /* and of one */
+    int touching_soon;       /* whether that stream is asked for into the nearest cache */
     int touching_least;      /* bytes of such a stream, unless another one goes on where it ends */
 };
 

@@ -22,6 +22,11 @@ static void find_places(const struct walk *row, const char *base, int item, int6
                         const void **x)
 {
     int64_t offset[MAX_ROWS];
+    if (row->loops == 1) { /* tiles of few columns are so short that every call counts */
+        for (int64_t k = 0; k < count; k++)
+            x[k] = (const void *)((uintptr_t)base + (uintptr_t)((e + k * gap) * row->stride[0] * item));
+        return;
+    }
     mf_walk_offsets(row, e, gap, count, offset);
     for (int64_t k = 0; k < count; k++)
         x[k] = (const void *)((uintptr_t)base + (uintptr_t)(offset[k] * item));
@@ -60,16 +65,16 @@ static void chain_columns(struct columns *c, int r, const void *const *x, int64_
 {
     const struct reducer *reducer = &c->plan->problem.program.reducer[r];
     const struct kernels *k = c->kernels;
-    const void *at[MAX_ROWS], *then[MAX_CHAIN];
+    const void *beside[MAX_ROWS], *then[MAX_CHAIN], *const *at = i ? beside : x;
     const int64_t ahead = rows_wanted(reducer, count);
     size_t item = row_item(c, r), value = mf_outer_value_size(c, r);
     char *a = c->buffer[r][level][0] + (size_t)i * value, *b = c->buffer[r][level][1] + (size_t)i * value;
     int from = c->outer->from[r];
-    for (int64_t row = 0; row < count; row++)
-        at[row] = (const char *)x[row] + (size_t)i * item;
-    for (int64_t row = 0; next && row < ahead; row++)
+    for (int64_t row = 0; i && row < count; row++)
+        beside[row] = (const char *)x[row] + (size_t)i * item;
+    for (int64_t row = 0; i && next && row < ahead; row++)
         then[row] = (const void *)((uintptr_t)next[row] + (size_t)i * item);
-    next = next ? then : NULL;
+    next = i && next ? then : next;
     if (mf_reducer_is_squares(&c->plan->problem, reducer) && from >= 0)
         k->summary_chain[from](&(struct summary){.squares = a}, append != 0, at, count, n, next);
     else if (c->outer->byte_sums)

@@ -136,9 +136,7 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
 {
     enum { ONE_STREAM = 4096, IN_REGISTERS = 64, OF_SEVERAL = 8192 };
     const struct problem *problem = &plan->problem;
-    int64_t most = mf_outer_may_join_several(plan) ? OF_SEVERAL
-                   : mf_habits.large_cache         ? WIDTH_BYTES / 2
-                                                   : STRIP_ELEMENTS;
+    int64_t most = mf_outer_may_join_several(plan) ? OF_SEVERAL : WIDTH_BYTES / 2;
     for (int r = 0; r < problem->program.reducer_count; r++) {
         const struct reducer *reducer = &problem->program.reducer[r];
         const int is_squares = mf_reducer_is_squares(problem, reducer), is_float = mf_cls_is_float(reducer->cls);
@@ -149,7 +147,10 @@ int64_t mf_outer_strip_elements(const struct mf_plan *plan)
         const int64_t size = straight ? mf_dtypes[problem->in_type[mf_reducer_operand(problem, reducer)]].size : 8;
         int64_t here = is_float && size <= 2 ? WIDTH_BYTES / size : STRIP_ELEMENTS;
         if (!mf_habits.large_cache || (is_squares && size == 1))
-            here = reducer->kind == RED_FOLD && straight && size <= 2 && adds != is_float ? ONE_STREAM : STRIP_ELEMENTS;
+            here = reducer->kind != RED_FOLD || !straight || size > 2 ? STRIP_ELEMENTS
+                   : adds != is_float                                 ? ONE_STREAM
+                   : is_float && size == 2                            ? WIDTH_BYTES / size
+                                                                      : STRIP_ELEMENTS;
         if (reducer->kind == RED_ARG)
             here = IN_REGISTERS;
         if (!mf_outer_reads_memory(plan, reducer))
