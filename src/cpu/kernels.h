@@ -182,6 +182,13 @@ struct weave {
     uint8_t mask[WEAVE_PARTS][WEAVE_PARTS][WEAVE_PIECE];
 };
 typedef void weave_fn(const struct weave *w);
+/* A patch that lies the other way round: rows side by side in memory, columns `stride` bytes apart. Whole units of it
+ * to rows `pitch` bytes apart (turn_item.inc); returns the rows and columns of a unit. */
+struct patch {
+    const char *from;
+    int64_t stride, rows, columns;
+};
+typedef int turn_fn(char *to, int64_t pitch, const struct patch *p);
 enum pair { PAIR_ADD, PAIR_SUB, PAIR_MUL, PAIR_DIV, PAIR_MIN, PAIR_MAX, PAIR_COUNT };
 
 /* out[i] = map(x[i], y[i], z[i]); out may be exactly x, y or z. */
@@ -239,7 +246,8 @@ struct kernels {
                                           * floats, and PAIR_DIV of integers */
     int pair_bytes[DT_COUNT];                  /* most bytes of what repeats itself in pair's rows */
     stretch_fn *stretch;
-    weave_fn *weave; /* where the processor looks bytes up; else null */
+    weave_fn *weave;  /* where the processor looks bytes up; else null */
+    turn_fn *turn[4]; /* of 1, 2, 4, 8 bytes; null where units of 16 bytes (turn.c) are as good */
     narrow_map_fn *narrow_map[NARROW_COUNT][3];
     bits_fn *bits[BITS_COUNT];
     map_fn *map[MAP_COUNT][4];       /* [MAP_name][class], CLS_F32 ... CLS_U64; null outside the map's domain */

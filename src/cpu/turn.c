@@ -4,68 +4,59 @@
 
 #include <string.h>
 
-enum {
-    UNIT = 16, /* bytes */
-    LINE = 64,
-    AHEAD = 16 /* columns */
-};
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
 
-static inline void turn_rest(char *to, int64_t pitch, const struct patch *p, int64_t row, int64_t column, int64_t count,
-                             const int item)
+/* Units of 16 bytes, which every instruction set has. */
+#define LIST(...) __VA_ARGS__
+#define TURN_UNROLLED _Pragma("GCC unroll 16")
+#define BITS 64
+#define N 2
+#define LOW LIST(0, 2)
+#define HIGH LIST(1, 3)
+#include "turn_item.inc"
+#define BITS 32
+#define N 4
+#define LOW LIST(0, 4, 1, 5)
+#define HIGH LIST(2, 6, 3, 7)
+#include "turn_item.inc"
+#define BITS 16
+#define N 8
+#define LOW LIST(0, 8, 1, 9, 2, 10, 3, 11)
+#define HIGH LIST(4, 12, 5, 13, 6, 14, 7, 15)
+#include "turn_item.inc"
+#define BITS 8
+#define N 16
+#define LOW LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define HIGH LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#include "turn_item.inc"
+
+static void turn_elements(char *to, int64_t pitch, const struct patch *p, int item)
 {
-    for (int64_t r = row; r < p->rows; r++)
-        for (int64_t c = column; c < column + count; c++)
+    for (int64_t r = 0; r < p->rows; r++)
+        for (int64_t c = 0; c < p->columns; c++)
             memcpy(to + r * pitch + c * item, p->from + c * p->stride + r * item, (size_t)item);
 }
 
-/* turn_unit_BITS: N vectors of N elements, whose rows become columns, by zipping each one of the first half with the
- * one that is as far into the second, as often as N halves.
- * turn_BITS: row r, column c of the patch to to + r * pitch + c * item. */
-#define DEFINE_TURN(BITS, N, LOW, HIGH)                                                                             \
-    typedef uint##BITS##_t unit_##BITS __attribute__((vector_size(UNIT)));                                          \
-    static inline __attribute__((always_inline)) void turn_unit_##BITS(unit_##BITS *x)                              \
-    {                                                                                                               \
-        UNROLLED for (int halves = 1; halves < N; halves *= 2)                                                      \
-        {                                                                                                           \
-            unit_##BITS y[N];                                                                                       \
-            UNROLLED for (int i = 0; i < N / 2; i++)                                                                \
-            {                                                                                                       \
-                y[2 * i] = __builtin_shufflevector(x[i], x[i + N / 2], LOW);                                        \
-                y[2 * i + 1] = __builtin_shufflevector(x[i], x[i + N / 2], HIGH);                                   \
-            }                                                                                                       \
-            memcpy(x, y, sizeof y);                                                                                 \
-        }                                                                                                           \
-    }                                                                                                               \
-                                                                                                                    \
-    static void turn_##BITS(char *to, int64_t pitch, const struct patch *p)                                         \
-    {                                                                                                               \
-        enum { item = BITS / 8 };                                                                                   \
-        const int64_t rows = p->rows / N * N, columns = p->columns / N * N;                                         \
-        for (int64_t c = 0; c < columns; c += N) {                                                                  \
-            for (int64_t ahead = c + AHEAD; ahead < c + AHEAD + N && ahead < p->columns; ahead++)                   \
-                for (int64_t b = 0; b < rows * item; b += LINE)                                                     \
-                    __builtin_prefetch(p->from + ahead * p->stride + b, 0, 2);                                      \
-            for (int64_t r = 0; r < rows; r += N) {                                                                 \
-                unit_##BITS x[N];                                                                                   \
-                UNROLLED for (int j = 0; j < N; j++) memcpy(&x[j], p->from + (c + j) * p->stride + r * item, UNIT); \
-                turn_unit_##BITS(x);                                                                                \
-                UNROLLED for (int j = 0; j < N; j++) memcpy(to + (r + j) * pitch + c * item, &x[j], UNIT);          \
-            }                                                                                                       \
-        }                                                                                                           \
-        turn_rest(to, pitch, p, rows, 0, columns, item);                                                            \
-        turn_rest(to, pitch, p, 0, columns, p->columns - columns, item);                                            \
-    }
-#define LIST(...) __VA_ARGS__
-#define UNROLLED _Pragma("GCC unroll 16")
-DEFINE_TURN(64, 2, LIST(0, 2), LIST(1, 3))
-DEFINE_TURN(32, 4, LIST(0, 4, 1, 5), LIST(2, 6, 3, 7))
-DEFINE_TURN(16, 8, LIST(0, 8, 1, 9, 2, 10, 3, 11), LIST(4, 12, 5, 13, 6, 14, 7, 15))
-DEFINE_TURN(8, 16, LIST(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23),
-            LIST(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31))
-
-static void turn_columns(char *to, int64_t pitch, const struct patch *p, int item)
+/* By the largest units there are; what they leave over at the end of the rows and of the columns by smaller ones. */
+static void turn_columns(const struct kernels *k, char *to, int64_t pitch, const struct patch *p, int item, int smaller)
 {
-    (item == 1 ? turn_8 : item == 2 ? turn_16 : item == 4 ? turn_32 : turn_64)(to, pitch, p);
+    enum { SIZES = 2 };
+    static turn_fn *const every[4] = {turn_8, turn_16, turn_32, turn_64};
+    const int size = item == 1 ? 0 : item == 2 ? 1 : item == 4 ? 2 : 3;
+    turn_fn *const turn = smaller ? every[size] : k->turn[size];
+    if (smaller == SIZES) {
+        turn_elements(to, pitch, p, item);
+        return;
+    }
+    const int n = turn ? turn(to, pitch, p) : 0;
+    const int64_t rows = n ? p->rows / n * n : 0, columns = n ? p->columns / n * n : 0;
+    const struct patch below = {p->from + rows * item, p->stride, p->rows - rows, p->columns};
+    const struct patch right = {p->from + columns * p->stride, p->stride, rows, p->columns - columns};
+    if (below.rows)
+        turn_columns(k, to + rows * pitch, pitch, &below, item, smaller + 1);
+    if (right.rows && right.columns)
+        turn_columns(k, to + columns * item, pitch, &right, item, smaller + 1);
 }
 
 void mf_turn(const struct kernels *k, char *to, int64_t pitch, struct patch p, int item)
@@ -77,5 +68,5 @@ void mf_turn(const struct kernels *k, char *to, int64_t pitch, struct patch p, i
         p.from += done * p.stride;
         p.columns -= done;
     }
-    turn_columns(to, pitch, &p, item);
+    turn_columns(k, to, pitch, &p, item, 0);
 }

@@ -4,12 +4,6 @@
 
 #include "weave.h"
 
-/* A patch: rows side by side in memory, columns `stride` bytes apart. */
-struct patch {
-    const char *from;
-    int64_t stride, rows, columns;
-};
-
 /* Row r, column c of the patch to to + r * pitch + c * item. Of columns of at most WEAVE_PARTS elements that follow
  * each other, as many rows are written. */
 void mf_turn(const struct kernels *k, char *to, int64_t pitch, struct patch p, int item);
