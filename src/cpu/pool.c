@@ -19,6 +19,7 @@
 
 enum {
     MOST_NEIGHBOURS = 64,
+    MOST_ADDED = 255,  /* of sums that widen: chains of more of them pay (solver outer) */
     MOST_ROWS = STEPS, /* of a chain */
     VALUES = 2048,     /* that are in the nearest cache meanwhile */
     BATCHES = 8        /* of them, of one task */
@@ -117,8 +118,9 @@ static int applicable(const struct mf_plan *plan)
     struct pool_plan data = {.input = node->index, .inside = find_inside(nest, node->index, rows)};
     return data.inside && mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && neighbours >= 2 &&
            neighbours <= MOST_NEIGHBOURS && rows <= most && rows <= MOST_ROWS &&
-           !(is_tree && (neighbours & (neighbours - 1))) && !mf_is_long_pool(problem, node->index) &&
-           find_kernels(plan, &data);
+           !(is_tree && (neighbours & (neighbours - 1))) &&
+           (is_tree || !mf_reducer_adds(reducer) || problem->reduced_total <= MOST_ADDED) &&
+           !mf_is_long_pool(problem, node->index) && find_kernels(plan, &data);
 }
 
 static mf_status make(struct mf_plan *plan)
