@@ -15,10 +15,11 @@ int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind)
     return 0;
 }
 
-/* Whether states count their elements: moments merge by counts, and a window may leave some out. */
+/* Whether states count their elements: moments merge by counts, and a window may leave some out of what is asked for. */
 int mf_emit_has_count(const struct problem *problem)
 {
-    return mf_emit_has_kind(problem, RED_MOMENTS) || (problem->program.reducer_count && problem->memory.window_count);
+    return mf_emit_has_kind(problem, RED_MOMENTS) ||
+           (problem->program.reducer_count && problem->program.uses_count && problem->memory.window_count);
 }
 
 int mf_emit_is_ordered(const struct problem *problem)

@@ -108,6 +108,7 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
     choice.blocks = (units + THREADS - 1) / THREADS;
     choice.own[0] = problem->memory.size[last] / pool->vector;
     choice.own[1] = mf_gpu_divisor(choice.own[0]);
+    mf_text_append(&choice.functions, mf_text_single_cl);
     mf_text_append(&choice.functions, mf_text_element_lanes_cl);
     mf_text_add(&choice.macros,
                 "#define ROWS %d\n#define ALONG %d\n#define APART %d\n#define BELOW %d\n#define OUTS %d\n"
@@ -211,6 +212,7 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = vector,
                                 .vector_loop = vector > 1 ? problem->memory.kept - 1 : -1};
     choice.blocks = (problem->kept_total + THREADS * outs - 1) / (THREADS * outs);
+    mf_text_append(&choice.functions, mf_text_single_cl);
     mf_text_append(&choice.functions, mf_text_element_lanes_cl);
     mf_text_add(
         &choice.macros,

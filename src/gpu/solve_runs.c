@@ -36,6 +36,7 @@ static mf_status make(struct mf_plan *plan)
         .kernel = mf_text_runs_cl, .threads = THREADS, .vector = 1, .vector_loop = problem->memory.kept};
     choice.own[0] = (runs + span - 1) / span;
     choice.blocks = problem->kept_total / runs * choice.own[0];
+    mf_text_append(&choice.functions, mf_text_single_cl);
     mf_text_add(&choice.macros, "#define RUN %d\n#define OWN_RUNS %d\n#define PAD %d\n", run, own, 4 / words);
     snprintf(choice.text, sizeof choice.text, "%d runs of %d a thread", own, run);
     return mf_gpu_make(plan, &choice);

@@ -206,6 +206,16 @@ static inline int64_t index_of(shape_ptr S, int64_t e)
 }
 #endif
 
+static inline struct raw no_raw(void)
+{
+    struct raw r;
+#define X(s) r.x##s = 0;
+    FOR_MAP_INPUTS(X)
+#undef X
+    r.none = 0;
+    return r;
+}
+
 static inline struct raw fetch(struct tensors t, struct place p)
 {
     struct raw r;

@@ -1,13 +1,4 @@
 /* Outputs of few elements, ELEMENTS, a lane each, and the tree over them, REACH at its top, as straight-line code. */
-static inline struct state one_element(shape_ptr S, struct raw r, int e, int present)
-{
-    struct lane l = empty_lane();
-    chain(S, &l, map_element(r), 0, e, weights_of(0), present);
-    if (LOGSUMS)
-        settle_one(&l, present);
-    return lane_state(S, l, e, present);
-}
-
 static inline struct state tree(struct state s[ELEMENTS])
 {
     UNROLL

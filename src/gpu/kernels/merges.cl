@@ -15,16 +15,6 @@ enum { SURE, NEAR_SUMS, PLAIN_SUMS };
 #define MERGE(left, right, w, known) COMBINE(left, right, known)
 #endif
 
-static inline struct raw no_raw(void)
-{
-    struct raw r;
-#define X(s) r.x##s = 0;
-    FOR_MAP_INPUTS(X)
-#undef X
-    r.none = 0;
-    return r;
-}
-
 /* The lane of a thread's slot j, where the warp's accesses begin `shift` elements before the row does. The tree's pairs
  * are a power of two apart on the circle of lanes too, but left and right may change places. */
 static inline int slot_lane(int t, int j, int shift)

@@ -14,16 +14,6 @@ enum {
     ROUND_STATES = THREADS / OWN_RUNS * THREAD_STATES /* THREADS of them */
 };
 
-static inline struct state single(shape_ptr S, struct raw r)
-{
-    struct lane l = empty_lane();
-    struct element x = map_element(r);
-    chain(S, &l, x, 0, 0, weights_of(0), 1);
-    if (LOGSUMS)
-        settle_one(&l, 1);
-    return lane_state(S, l, 0, 1);
-}
-
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     enum { READS = (SPAN_ELEMENTS + THREADS - 1) / THREADS };
@@ -46,7 +36,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int i = 0; i < READS; i++) {
         const int e = i * THREADS + THREAD;
         if (e < SPAN_ELEMENTS)
-            turn[i * ROUND_STATES] = single(S, r[i]);
+            turn[i * ROUND_STATES] = one_element(S, r[i], 0, 1);
     }
     BARRIER();
     struct state s[OWN_RUNS + RUN - 1];

@@ -1,0 +1,9 @@
+/* The state of one element, number e; of none, if it is not present. */
+static inline struct state one_element(shape_ptr S, struct raw r, int e, int present)
+{
+    struct lane l = empty_lane();
+    chain(S, &l, map_element(r), 0, e, weights_of(0), present);
+    if (LOGSUMS)
+        settle_one(&l, present);
+    return lane_state(S, l, e, present);
+}

@@ -1,0 +1,187 @@
+/* Folds of all runs of n neighbours as sums of shorter runs, which runs share: a value is an array of folds, one for
+ * each position, and a join combines two of them, each from some positions further on.
+ *
+ * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of more than MOST_AT_ONCE those of `a`
+ * first, then b of these, a apart, and what is left of n. In the contract's order the same is done with its tree: lane l
+ * of a run at p is lane 0 of one at p + l, as far as both have as many elements. At each level of the tree there are two
+ * kinds of lanes at most, those before some lane and those from it on, since only the last element's lane tells them
+ * apart. */
+#include "sliding_stages.h"
+
+#include <string.h>
+
+enum { MOST_AT_ONCE = 32, NO_VALUE = -1 };
+
+static struct sliding_stage *add_stage(struct sliding_stages *stages, int is_down, int64_t apart, int inputs)
+{
+    if (stages->count == SLIDING_STAGES)
+        return NULL;
+    struct sliding_stage *stage = &stages->stage[stages->count++];
+    *stage = (struct sliding_stage){.apart = apart, .inputs = inputs, .is_down = is_down};
+    return stage;
+}
+
+/* The value that joins these; the one that is there already, if it is. */
+static int join(struct sliding_stage *stage, int a, int of_a, int b, int of_b)
+{
+    for (int j = 0; j < stage->joins; j++) {
+        const struct sliding_join *known = &stage->join[j];
+        if (known->a == a && known->of_a == of_a && known->b == b && known->of_b == of_b)
+            return stage->inputs + j;
+    }
+    stage->join[stage->joins] = (struct sliding_join){a, of_a, b, of_b};
+    return stage->inputs + stage->joins++;
+}
+
+/* n <= 32 neighbours of a value, in any order. */
+static int run_of(struct sliding_stage *stage, int value, int n, enum sliding_order order)
+{
+    int run = value, length = 1, bit = mf_power_below(n);
+    if (order == SLIDING_AGAIN) {
+        for (; 2 * length <= n; length *= 2)
+            run = join(stage, run, 0, run, length);
+        return length < n ? join(stage, run, 0, run, n - length) : run;
+    }
+    while (bit >>= 1) {
+        run = join(stage, run, 0, run, length);
+        length *= 2;
+        if (n & bit)
+            run = join(stage, run, 0, value, length++);
+    }
+    return run;
+}
+
+static int add_runs(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order)
+{
+    struct sliding_stage *stage = add_stage(stages, is_down, gap, 1);
+    if (!stage || n > MOST_AT_ONCE * MOST_AT_ONCE)
+        return 0;
+    int first = 1;
+    while (n > MOST_AT_ONCE && first * first < n)
+        first *= 2;
+    stage->outputs = 1;
+    if (first == 1) {
+        stage->out[0] = run_of(stage, 0, (int)n, order);
+        return 1;
+    }
+    const int times = (int)(n / first), rest = (int)(n % first);
+    stage->out[0] = run_of(stage, 0, first, order);
+    if (rest)
+        stage->out[stage->outputs++] = run_of(stage, 0, rest, order);
+    struct sliding_stage *then = add_stage(stages, is_down, gap * first, stage->outputs);
+    if (!then)
+        return 0;
+    then->outputs = 1;
+    then->out[0] = run_of(then, 0, times, order);
+    if (rest)
+        then->out[0] = join(then, then->out[0], 0, 1, times);
+    return 1;
+}
+
+/* Lanes of a tile of n elements, those before `rest` with one more than the others: their chains. Returns the arrays. */
+static int add_chains(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap)
+{
+    struct sliding_stage *stage = add_stage(stages, is_down, gap * LANES, 1);
+    if (!stage)
+        return 0;
+    const int all = (int)(n / LANES), rest = (int)(n % LANES);
+    int value = 0;
+    for (int k = 1; k < all; k++)
+        value = join(stage, value, 0, 0, k);
+    if (rest)
+        stage->out[stage->outputs++] = join(stage, value, 0, 0, all);
+    stage->out[stage->outputs++] = value;
+    return stage->outputs;
+}
+
+/* The tree's levels `from`, a half of it ... down to `unit`, over the lanes' values, NO_VALUE where there is no lane. */
+static int add_levels(struct sliding_stages *stages, int is_down, int64_t gap, int from, int unit, int *lane)
+{
+    int inputs = 0;
+    for (int l = 0; l < 2 * from; l++)
+        inputs = lane[l] >= inputs ? lane[l] + 1 : inputs;
+    struct sliding_stage *stage = add_stage(stages, is_down, gap * unit, inputs);
+    if (!stage)
+        return 0;
+    for (int level = from; level >= unit; level /= 2)
+        for (int l = 0; l < level; l++)
+            if (lane[l + level] != NO_VALUE)
+                lane[l] = join(stage, lane[l], 0, lane[l + level], level / unit);
+    for (int l = 0; l < unit; l++) {
+        int slot = 0;
+        if (lane[l] == NO_VALUE)
+            continue;
+        while (slot < stage->outputs && stage->out[slot] != lane[l])
+            slot++;
+        if (slot == SLIDING_SLOTS)
+            return 0;
+        if (slot == stage->outputs)
+            stage->out[stage->outputs++] = lane[l];
+        lane[l] = slot;
+    }
+    return 1;
+}
+
+static int add_tree(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap)
+{
+    const int lanes = n < LANES ? (int)n : LANES;
+    int lane[LANES], kinds = 1, from = 1;
+    if (n > TILE)
+        return 0;
+    if (n > LANES)
+        kinds = add_chains(stages, is_down, n, gap);
+    if (!kinds)
+        return 0;
+    for (int l = 0; l < LANES; l++)
+        lane[l] = l >= lanes ? NO_VALUE : kinds > 1 && l >= n % LANES ? 1 : 0;
+    while (2 * from < lanes)
+        from *= 2;
+    if (from <= MOST_AT_ONCE / 2)
+        return add_levels(stages, is_down, gap, from, 1, lane);
+    return add_levels(stages, is_down, gap, from, 8, lane) && add_levels(stages, is_down, gap, 4, 1, lane);
+}
+
+int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order)
+{
+    return order == SLIDING_TREE ? add_tree(stages, is_down, n, gap) : add_runs(stages, is_down, n, gap, order);
+}
+
+/* How many cells of each value are needed behind the first ones. */
+static void find_needs(const struct sliding_stage *stage, int needs[SLIDING_SLOTS + SLIDING_JOINS])
+{
+    memset(needs, 0, (SLIDING_SLOTS + SLIDING_JOINS) * sizeof *needs);
+    for (int j = stage->joins - 1; j >= 0; j--) {
+        const struct sliding_join *one = &stage->join[j];
+        const int own = needs[stage->inputs + j];
+        needs[one->a] = own + one->of_a > needs[one->a] ? own + one->of_a : needs[one->a];
+        needs[one->b] = own + one->of_b > needs[one->b] ? own + one->of_b : needs[one->b];
+    }
+}
+
+int mf_sliding_behind(const struct sliding_stage *stage)
+{
+    int needs[SLIDING_SLOTS + SLIDING_JOINS], most = 0;
+    find_needs(stage, needs);
+    for (int i = 0; i < stage->inputs; i++)
+        most = needs[i] > most ? needs[i] : most;
+    return most;
+}
+
+void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, int units, struct gpu_text *to)
+{
+    int needs[SLIDING_SLOTS + SLIDING_JOINS];
+    find_needs(stage, needs);
+    mf_text_add(to, "{ const int unit = THREAD < %d ? THREAD : 0; ", units);
+    for (int i = 0; i < stage->inputs; i++)
+        mf_text_add(to, "READ_CELLS(v%d, %d, %d, %d, %d) ", i, i, needs[i], apart, count);
+    for (int j = 0; j < stage->joins; j++) {
+        const struct sliding_join *one = &stage->join[j];
+        const int value = stage->inputs + j;
+        mf_text_add(to, "JOIN_CELLS(v%d, %d, v%d, %d, v%d, %d, %d) ", value, needs[value], one->a, one->of_a, one->b,
+                    one->of_b, count);
+    }
+    mf_text_append(to, "BARRIER(); ");
+    for (int k = 0; k < stage->outputs; k++)
+        mf_text_add(to, "if (THREAD < %d) { WRITE_CELLS(%d, v%d, %d, %d) } ", units, k, stage->out[k], apart, count);
+    mf_text_append(to, "BARRIER(); } ");
+}

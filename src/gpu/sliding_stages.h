@@ -1,0 +1,40 @@
+/* The stages of solver "sliding" (kernels/sliding.cl): from cells of single elements to folds of windows. */
+#ifndef MF_GPU_SLIDING_STAGES_H
+#define MF_GPU_SLIDING_STAGES_H
+
+#include "form.h"
+
+enum { SLIDING_STAGES = 8, SLIDING_JOINS = 48, SLIDING_SLOTS = 2 };
+
+/* Value number `inputs` + j is join j: of value a, `of_a` cells further, and value b, `of_b` further. */
+struct sliding_join {
+    int a, of_a, b, of_b;
+};
+
+/* A stage reads arrays 0 ... inputs - 1, which are values of those numbers, and writes values out[0] ... Its cells are
+ * `apart` positions of the tile along the loop apart. */
+struct sliding_stage {
+    int64_t apart;
+    int inputs, joins, outputs, out[SLIDING_SLOTS];
+    int is_down;
+    struct sliding_join join[SLIDING_JOINS];
+};
+
+struct sliding_stages {
+    int count;
+    struct sliding_stage stage[SLIDING_STAGES];
+};
+
+/* What a fold of neighbours may do with its order. */
+enum sliding_order { SLIDING_TREE /* the contract's */, SLIDING_ANY, SLIDING_AGAIN /* also twice the same */ };
+
+/* Adds the stages that fold n cells, `gap` apart, by rows or (is_down) by columns. Returns 0 where that has too many. */
+int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order);
+
+/* How many cells a stage reads behind those that a thread makes. */
+int mf_sliding_behind(const struct sliding_stage *stage);
+
+/* The stage as text, of `count` cells a thread that are `apart` cells of the array apart; `units` threads have some. */
+void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, int units, struct gpu_text *to);
+
+#endif

@@ -1,0 +1,369 @@
+/* Solver "sliding" of a GPU: windows that overlap, along one loop or two, which share what becomes of their elements
+ * (kernels/sliding.cl). Along two in any order alone: down first, then across.
+ *
+ * Bytes: each position is read once from memory, but for those where blocks meet. A stage reads a cell of shared memory
+ * (count + behind) / count times and writes it once; of windows up to 32 there is one for each loop, else two or
+ * three. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "emit_reducers.h"
+#include "sliding_stages.h"
+#include "texts.h"
+
+enum { MOST_STEP = 8, MOST_GAP = 8, MOST_SIZE = 1 << 28, STATE_WORDS = 4 };
+
+/* A kept loop with the reduced loop of its windows: output o has elements at o * step + e * gap. */
+struct sliding_side {
+    int kept, reduced, step, gap;
+    int64_t outputs, elements;
+};
+
+struct sliding_form {
+    struct sliding_side down, across;
+    int has_rows, has_planes, channel; /* the kept loop of channels, or -1 */
+    int64_t depth, planes_in_all;
+    /* narrow: the only reducer's value is an int; simple: or another of 32 bits; keeps: arrays of cells that a stage
+     * has besides those that it reads */
+    int narrow, simple, words, cell, keeps;
+    struct sliding_stages stages;
+    /* the tile */
+    int threads, planes, rows, out_rows, columns, out_columns, inside, slot, spare, slots;
+    int count[SLIDING_STAGES], units[SLIDING_STAGES];
+    int64_t blocks, of[3];
+};
+
+/* ---- the windows ---- */
+
+/* Whether these moves along a kept and a reduced loop are as step to gap, one of which is 1. */
+static int moves_so(int64_t kept, int64_t reduced, int64_t step, int64_t gap)
+{
+    return kept % step == 0 && reduced % gap == 0 && kept / step == reduced / gap;
+}
+
+/* Whether all operands and windows move as far along both loops as the first that moves says. */
+static int find_side(const struct problem *problem, int kept, int reduced, struct sliding_side *side)
+{
+    const struct nest *nest = &problem->memory;
+    int64_t step = 0, gap = 0;
+    for (int i = 0; i < problem->input_count && !step; i++)
+        if (problem->map_uses[i] && nest->in[i][kept] && nest->in[i][reduced]) {
+            const int64_t a = nest->in[i][kept], b = nest->in[i][reduced];
+            const int64_t unit = mf_gcd(a < 0 ? -a : a, b < 0 ? -b : b) * (b < 0 ? -1 : 1);
+            step = a / unit;
+            gap = b / unit;
+        }
+    if (step < 1 || step > MOST_STEP || gap > MOST_SIZE || (step > 1 && gap > 1) || nest->size[kept] > MOST_SIZE ||
+        nest->size[reduced] > TILE)
+        return 0;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->map_uses[i] && !moves_so(nest->in[i][kept], nest->in[i][reduced], step, gap))
+            return 0;
+    for (int w = 0; w < nest->window_count; w++) {
+        const int64_t *moves = nest->window[w].step;
+        if (!moves_so(moves[kept], moves[reduced], step, gap))
+            return 0;
+    }
+    *side = (struct sliding_side){kept, reduced, (int)step, (int)gap, nest->size[kept], nest->size[reduced]};
+    return side->elements > 1 && side->step < side->elements * side->gap;
+}
+
+/* Columns and channels that are one loop: windows' elements are as far apart as there are channels. */
+static void part_channels(struct sliding_form *form)
+{
+    struct sliding_side *across = &form->across;
+    if (across->gap <= MOST_GAP || across->outputs % across->gap)
+        return;
+    form->channel = across->kept;
+    form->depth = across->gap;
+    across->outputs /= across->gap;
+    across->gap = 1;
+}
+
+/* Which loops are rows, columns and channels: the last two or three, or one or two where windows move one way. */
+static int find_sides(const struct problem *problem, struct sliding_form *form)
+{
+    const struct nest *nest = &problem->memory;
+    const int first = nest->kept, second = nest->kept + nest->reduced - 1;
+    form->has_rows = nest->reduced == 2;
+    for (int across = nest->kept - 1; across >= form->has_rows && across >= nest->kept - 2; across--) {
+        const int down = across - 1;
+        int found = find_side(problem, across, second, &form->across);
+        if (form->has_rows && found)
+            found = find_side(problem, down, first, &form->down);
+        else if (form->has_rows)
+            found = find_side(problem, across, first, &form->across) && find_side(problem, down, second, &form->down);
+        if (!found)
+            continue;
+        form->channel = across < nest->kept - 1 ? nest->kept - 1 : -1;
+        form->has_planes = across - form->has_rows == 1; /* one loop, the first */
+        form->depth = form->channel < 0 ? 1 : nest->size[form->channel];
+        if (!form->has_rows)
+            form->down = (struct sliding_side){0, 0, 1, 1, 1, 1};
+        if (form->channel < 0)
+            part_channels(form);
+        if (form->across.gap > MOST_GAP || form->down.gap > MOST_GAP)
+            return 0;
+        form->planes_in_all = problem->kept_total / (form->depth * form->across.outputs * form->down.outputs);
+        return form->depth <= MOST_SIZE && form->planes_in_all <= MOST_SIZE;
+    }
+    return 0;
+}
+
+/* ---- the stages ---- */
+
+static enum sliding_order order_of(const struct problem *problem)
+{
+    if (mf_emit_is_ordered(problem))
+        return SLIDING_TREE;
+    for (int r = 0; r < problem->program.reducer_count; r++) {
+        const enum fold fold = problem->program.reducer[r].fold;
+        if (fold == FOLD_SUM || fold == FOLD_PROD || fold == FOLD_XOR)
+            return SLIDING_ANY;
+    }
+    return mf_emit_has_count(problem) ? SLIDING_ANY : SLIDING_AGAIN;
+}
+
+/* Whether the only reducer's folds of all elements fit in an int. */
+static int is_narrow(const struct problem *problem)
+{
+    enum { MOST_TERMS = INT32_MAX >> 16 };
+    const struct reducer *reducer = &problem->program.reducer[0];
+    return problem->program.reducer_count == 1 && mf_emit_is_narrow(problem, 0) &&
+           (reducer->fold != FOLD_SUM || problem->reduced_total <= MOST_TERMS);
+}
+
+static int find_stages(const struct problem *problem, struct sliding_form *form)
+{
+    const enum sliding_order order = order_of(problem);
+    form->narrow = is_narrow(problem);
+    const struct reducer *reducer = &problem->program.reducer[0];
+    form->simple = form->narrow || (problem->program.reducer_count == 1 && reducer->kind == RED_FOLD &&
+                                    reducer->cls == CLS_F32);
+    form->words = form->simple ? 1 + mf_emit_has_count(problem) : mf_emit_state_words(problem);
+    form->cell = form->simple ? 4 * form->words : mf_emit_state_bytes(problem);
+    form->keeps = order == SLIDING_ANY;
+    if (form->has_rows &&
+        (order == SLIDING_TREE || !mf_sliding_add(&form->stages, 1, form->down.elements, form->down.gap, order)))
+        return 0;
+    if (!mf_sliding_add(&form->stages, 0, form->across.elements, form->across.gap, order))
+        return 0;
+    form->slots = 1;
+    for (int s = 0; s < form->stages.count; s++)
+        if (form->stages.stage[s].outputs > form->slots)
+            form->slots = form->stages.stage[s].outputs;
+    return form->words <= STATE_WORDS;
+}
+
+/* ---- the tile ---- */
+
+/* How many cells a thread makes in each stage, all of the tile's; whether they fit in registers and shared memory. */
+static int fit_stages(struct sliding_form *form, int64_t room)
+{
+    enum { REGISTERS = 1 << 16, MOST = 255, OTHERS = 44, ODD = 32 };
+    const int registers = mf_clamp(REGISTERS / form->threads, 0, MOST) - OTHERS;
+    const int64_t positions = (int64_t)form->planes * form->rows * form->columns * form->inside;
+    int64_t slot = positions, spare = 0;
+    for (int s = 0; s < form->stages.count; s++) {
+        const struct sliding_stage *stage = &form->stages.stage[s];
+        const int64_t apart = stage->apart * (stage->is_down ? form->columns : 1) * form->inside;
+        const int64_t groups = form->threads / apart, behind = mf_sliding_behind(stage);
+        if (groups < 1)
+            return 0;
+        int64_t count = (positions - 1) / (apart * groups) + 1;
+        if (apart < ODD) /* threads are then to meet different banks */
+            count |= 1;
+        if ((stage->inputs + form->keeps) * (count + behind) * form->words > registers)
+            return 0;
+        form->count[s] = (int)count;
+        form->units[s] = (int)(apart * groups);
+        slot = form->units[s] * count > slot ? form->units[s] * count : slot;
+        spare = apart * behind > spare ? apart * behind : spare;
+    }
+    if ((form->slots * slot + spare) * form->cell > room)
+        return 0;
+    form->slot = (int)slot;
+    form->spare = (int)spare;
+    return 1;
+}
+
+static int64_t reach(const struct sliding_side *side, int64_t outputs)
+{
+    return (outputs - 1) * side->step + (side->elements - 1) * side->gap + 1;
+}
+
+/* The most outputs along a side that so many positions have, in blocks as large as each other. */
+static int64_t outputs_in(const struct sliding_side *side, int64_t positions)
+{
+    const int64_t rest = positions - (side->elements - 1) * side->gap - 1;
+    if (rest < 0)
+        return 0;
+    const int64_t most = rest / side->step + 1, blocks = (side->outputs - 1) / most + 1;
+    return (side->outputs - 1) / blocks + 1;
+}
+
+/* A tile of these columns and channels, with as many rows and planes as have room. Returns 0 if it has none. */
+static int fit_tile(struct sliding_form *form, int64_t out_columns, int64_t inside, int64_t most, int64_t room)
+{
+    const int64_t columns = reach(&form->across, out_columns), lines = most / (columns * inside);
+    const int64_t out_rows = outputs_in(&form->down, lines);
+    if (!out_rows)
+        return 0;
+    const int64_t rows = reach(&form->down, out_rows);
+    int64_t planes = 1;
+    if (form->has_planes && out_columns == form->across.outputs && out_rows == form->down.outputs && inside == form->depth)
+        planes = lines / rows < form->planes_in_all ? lines / rows : form->planes_in_all;
+    form->out_columns = (int)out_columns;
+    form->columns = (int)columns;
+    form->inside = (int)inside;
+    form->out_rows = (int)out_rows;
+    form->rows = (int)rows;
+    form->planes = (int)planes;
+    form->of[0] = (form->depth - 1) / inside + 1;
+    form->of[1] = (form->across.outputs - 1) / out_columns + 1;
+    form->of[2] = (form->down.outputs - 1) / out_rows + 1;
+    const int64_t of_planes = (form->planes_in_all - 1) / planes + 1;
+    return mf_mul(form->of[0] * form->of[1], form->of[2], &form->blocks) &&
+           mf_mul(form->blocks, of_planes, &form->blocks) && form->blocks <= INT32_MAX && fit_stages(form, room);
+}
+
+/* What a form takes: the cells that its stages make, of a few blocks as if all multiprocessors had as many. */
+static double time_of(const struct sliding_form *form, int multiprocessors)
+{
+    enum { FEW_ROUNDS = 4, OF_OTHERS = 4 /* reading and writing memory, in stages */ };
+    int64_t blocks = form->blocks, cells = (int64_t)OF_OTHERS * form->planes * form->rows * form->columns * form->inside;
+    if (blocks < FEW_ROUNDS * multiprocessors)
+        blocks = ((blocks - 1) / multiprocessors + 1) * multiprocessors;
+    for (int s = 0; s < form->stages.count; s++)
+        cells += (int64_t)form->stages.stage[s].inputs * form->threads *
+                 (form->count[s] + mf_sliding_behind(&form->stages.stage[s]) / 2);
+    return (double)blocks * (double)cells;
+}
+
+static int choose_tile(const struct mf_plan *plan, struct sliding_form *form)
+{
+    enum { WHOLE = 64, PART = 32, LEAST_CELLS = 9, MOST_CELLS = 39 /* of a thread */, CELLS_STEP = 6 };
+    const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
+    const int most_threads = mf_gpu_most_threads(plan, 512), sms = limits->multiprocessors > 0 ? limits->multiprocessors : 1;
+    const int64_t inside = form->depth <= WHOLE ? form->depth : PART;
+    struct sliding_form best = *form;
+    best.blocks = 0;
+    for (int threads = 128, cells = LEAST_CELLS; threads <= most_threads;
+         cells += CELLS_STEP, threads *= cells > MOST_CELLS ? 2 : 1, cells = cells > MOST_CELLS ? LEAST_CELLS : cells) {
+        const int64_t most = (int64_t)threads * cells;
+        form->threads = threads;
+        if (getenv("SL_T") && (atoi(getenv("SL_T")) != threads || atoi(getenv("SL_C")) != cells)) continue;
+        for (int64_t columns = outputs_in(&form->across, most / inside); columns; columns -= (columns + 7) / 8)
+            if (fit_tile(form, columns, inside, most, limits->shared_most) &&
+                (!best.blocks || time_of(form, sms) < time_of(&best, sms)))
+                best = *form;
+    }
+    *form = best;
+    return best.blocks > 0;
+}
+
+/* ---- the solver ---- */
+
+/* Whether windows have so many elements that reading each for every output takes longer. */
+static int pays(const struct problem *problem, const struct sliding_form *form)
+{
+    enum { READS_OF_CELL = 5 };
+    const double cells = (double)form->blocks * form->planes * form->rows * form->columns * form->inside;
+    return cells * READS_OF_CELL < (double)problem->kept_total * (double)problem->reduced_total;
+}
+
+static int find_form(const struct mf_plan *plan, struct sliding_form *form)
+{
+    const struct problem *problem = &plan->problem;
+    *form = (struct sliding_form){.channel = -1};
+    if (!problem->program.reducer_count || !problem->kept_total || !problem->memory.kept || problem->memory.reduced < 1 ||
+        problem->memory.reduced > 2 || !mf_gpu_any_order(plan))
+        return 0;
+    for (int r = 0; r < problem->program.reducer_count; r++)
+        if (problem->program.reducer[r].kind == RED_USER || problem->program.reducer[r].kind == RED_ARG)
+            return 0;
+    return find_sides(problem, form) && find_stages(problem, form) && choose_tile(plan, form) && pays(problem, form);
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    struct sliding_form form;
+    return find_form(plan, &form);
+}
+
+/* Whether distances within a tile, of elements and of outputs, fit in an int. */
+static int has_short_offsets(const struct problem *problem, const struct sliding_form *form)
+{
+    const struct nest *nest = &problem->memory;
+    const struct sliding_side *down = &form->down, *across = &form->across;
+    const int loop[4] = {0, down->gap > 1 ? down->kept : down->reduced, across->gap > 1 ? across->kept : across->reduced,
+                         form->channel};
+    const int steps[4] = {form->planes - 1, form->rows - 1, form->columns - 1, form->inside - 1};
+    const double row = (double)across->outputs * (double)form->depth;
+    double most = row * (double)(form->planes * down->outputs);
+    for (int i = 0; i < problem->input_count; i++) {
+        double moves = 0;
+        for (int l = 0; l < 4; l++)
+            if (problem->map_uses[i] && steps[l] > 0) {
+                const double stride = (double)nest->in[i][loop[l]];
+                moves += steps[l] * (stride < 0 ? -stride : stride);
+            }
+        most = moves > most ? moves : most;
+    }
+    return most <= INT32_MAX;
+}
+
+static void define_side(const char *name, const struct sliding_side *side, struct gpu_text *macros)
+{
+    mf_text_add(macros, "#define %s_LOOP %d\n#define %s_REDUCED %d\n#define %s_STEP %d\n#define %s_GAP %d\n", name,
+                side->kept, name, side->reduced, name, side->step, name, side->gap);
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct sliding_form form;
+    find_form(plan, &form);
+    struct gpu_choice choice = {.kernel = mf_text_sliding_cl,
+                                .threads = form.threads,
+                                .vector = 1,
+                                .vector_loop = -1,
+                                .blocks = form.blocks,
+                                .shared = (int64_t)(form.slots * form.slot + form.spare) * form.cell};
+    for (int i = 0; i < 3; i++)
+        choice.own[i] = form.of[i];
+    choice.own[3] = form.planes_in_all;
+    choice.own[4] = form.down.outputs;
+    choice.own[5] = form.across.outputs;
+    choice.own[6] = form.depth;
+    choice.own[7] = form.across.outputs * form.depth;
+    choice.own[8] = form.down.outputs * form.across.outputs * form.depth;
+    define_side("DOWN", &form.down, &choice.macros);
+    define_side("ACROSS", &form.across, &choice.macros);
+    mf_text_add(&choice.macros,
+                "#define SHORT_OFFSETS %d\n#define HAS_ROWS %d\n#define HAS_CHANNELS %d\n#define CHANNEL_LOOP %d\n#define NARROW %d\n"
+                "#define SIMPLE %d\n#define VALUE %s\n#define JOINED %s_%s\n#define PLANES %d\n#define ROWS %d\n#define OUT_ROWS %d\n#define COLUMNS %d\n"
+                "#define OUT_COLUMNS %d\n#define INSIDE %d\n#define SLOT %d\n#define SLOTS %d\n#define SPARE %d\n"
+                "#define RUN_STAGES ",
+                has_short_offsets(problem, &form), form.has_rows, form.channel >= 0, form.channel < 0 ? 0 : form.channel, form.narrow,
+                form.simple, form.narrow ? "int" : "float", mf_emit_fold_function(problem->program.reducer[0].fold),
+                form.narrow ? "i32" : "f32",
+                form.planes, form.rows, form.out_rows, form.columns, form.out_columns, form.inside, form.slot,
+                form.slots, form.spare);
+    for (int s = 0; s < form.stages.count; s++) {
+        const struct sliding_stage *stage = &form.stages.stage[s];
+        const int64_t apart = stage->apart * (stage->is_down ? form.columns : 1) * form.inside;
+        mf_sliding_emit(stage, (int)apart, form.count[s], form.units[s], &choice.macros);
+    }
+    mf_text_append(&choice.macros, "\n");
+    mf_text_append(&choice.functions, mf_text_single_cl);
+    snprintf(choice.text, sizeof choice.text, "%d x %d x %d x %d outputs of %d x %d x %d x %d cells, %d stages",
+             form.planes, form.out_rows, form.out_columns, form.inside, form.planes, form.rows, form.columns,
+             form.inside, form.stages.count);
+    return mf_gpu_make(plan, &choice);
+}
+
+const struct solver mf_gpu_sliding = {
+    "sliding", "windows that overlap, with shared partial results", applicable, make, mf_gpu_execute, mf_gpu_print,
+    mf_gpu_forget,
+};
