@@ -2,7 +2,8 @@
  * each position, and a join combines two of them, each from some positions further on.
  *
  * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of more than MOST_AT_ONCE those of `a`
- * first, then b of these, a apart, and what is left of n. In the contract's order the same is done with its tree: lane l
+ * first, then b of these, a apart, and what is left of n; if
+ * twice the same does no harm, less apart, so that nothing is left. In the contract's order the same is done with its tree: lane l
  * of a run at p is lane 0 of one at p + l, as far as both have as many elements. At each level of the tree there are two
  * kinds of lanes at most, those before some lane and those from it on, since only the last element's lane tells them
  * apart. */
@@ -12,12 +13,24 @@
 
 enum { MOST_AT_ONCE = 32, NO_VALUE = -1 };
 
+/* How many elements a value folds. */
+static int length_of(const struct sliding_stage *stage, int value)
+{
+    if (value < stage->inputs)
+        return stage->length[value];
+    const struct sliding_join *one = &stage->join[value - stage->inputs];
+    return length_of(stage, one->a) + length_of(stage, one->b);
+}
+
 static struct sliding_stage *add_stage(struct sliding_stages *stages, int is_down, int64_t apart, int inputs)
 {
     if (stages->count == SLIDING_STAGES)
         return NULL;
+    const struct sliding_stage *before = stages->count ? &stages->stage[stages->count - 1] : NULL;
     struct sliding_stage *stage = &stages->stage[stages->count++];
     *stage = (struct sliding_stage){.apart = apart, .inputs = inputs, .is_down = is_down};
+    for (int i = 0; i < inputs; i++)
+        stage->length[i] = before ? length_of(before, before->out[i]) : 1;
     return stage;
 }
 
@@ -51,26 +64,46 @@ static int run_of(struct sliding_stage *stage, int value, int n, enum sliding_or
     return run;
 }
 
+/* Of runs of n that may have elements twice: runs of how many first, that many of which, `step` apart, end where the
+ * run does. */
+static void choose_overlap(int n, int *first, int *step)
+{
+    int best = n;
+    for (int length = 2; length < n; length++)
+        for (int more = 1; more < best - length; more++)
+            if ((n - length) % more == 0 && (n - length) / more <= length) {
+                best = length + more;
+                *first = length;
+                *step = (n - length) / more;
+            }
+}
+
 static int add_runs(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order)
 {
     struct sliding_stage *stage = add_stage(stages, is_down, gap, 1);
+    int first = 1, step = 1, rest = 0;
     if (!stage || n > MOST_AT_ONCE * MOST_AT_ONCE)
         return 0;
-    int first = 1;
-    while (n > MOST_AT_ONCE && first * first < n)
-        first *= 2;
-    stage->outputs = 1;
-    if (first == 1) {
-        stage->out[0] = run_of(stage, 0, (int)n, order);
-        return 1;
+    if (n <= MOST_AT_ONCE / 2)
+        first = (int)n;
+    else if (order == SLIDING_AGAIN)
+        choose_overlap((int)n, &first, &step);
+    else {
+        while (first * first < n)
+            first *= 2;
+        step = first;
+        rest = (int)(n % first);
     }
-    const int times = (int)(n / first), rest = (int)(n % first);
+    stage->outputs = 1;
     stage->out[0] = run_of(stage, 0, first, order);
+    if (first == n)
+        return 1;
     if (rest)
         stage->out[stage->outputs++] = run_of(stage, 0, rest, order);
-    struct sliding_stage *then = add_stage(stages, is_down, gap * first, stage->outputs);
+    struct sliding_stage *then = add_stage(stages, is_down, gap * step, stage->outputs);
     if (!then)
         return 0;
+    const int times = (int)(n - first) / step + 1;
     then->outputs = 1;
     then->out[0] = run_of(then, 0, times, order);
     if (rest)
@@ -170,18 +203,22 @@ int mf_sliding_behind(const struct sliding_stage *stage)
 void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, int units, struct gpu_text *to)
 {
     int needs[SLIDING_SLOTS + SLIDING_JOINS];
+    const int alone = units == apart; /* no other unit has cells that one reads */
     find_needs(stage, needs);
-    mf_text_add(to, "{ const int unit = THREAD < %d ? THREAD : 0; ", units);
+    mf_text_add(to, "NO_UNROLL for (int first = 0; first < %d; first += THREADS) { ", units);
+    mf_text_add(to, "const int here = first + THREAD < %d, unit = here ? first + THREAD : 0; ", units);
     for (int i = 0; i < stage->inputs; i++)
         mf_text_add(to, "READ_CELLS(v%d, %d, %d, %d, %d) ", i, i, needs[i], apart, count);
     for (int j = 0; j < stage->joins; j++) {
         const struct sliding_join *one = &stage->join[j];
         const int value = stage->inputs + j;
-        mf_text_add(to, "JOIN_CELLS(v%d, %d, v%d, %d, v%d, %d, %d) ", value, needs[value], one->a, one->of_a, one->b,
-                    one->of_b, count);
+        mf_text_add(to, "JOIN_CELLS(v%d, %d, v%d, %d, %d, v%d, %d, %d, %d) ", value, needs[value], one->a, one->of_a,
+                    length_of(stage, one->a), one->b, one->of_b, length_of(stage, one->b), count);
     }
-    mf_text_append(to, "BARRIER(); ");
+    if (!alone)
+        mf_text_append(to, "BARRIER(); ");
+    mf_text_append(to, "if (here) { ");
     for (int k = 0; k < stage->outputs; k++)
-        mf_text_add(to, "if (THREAD < %d) { WRITE_CELLS(%d, v%d, %d, %d) } ", units, k, stage->out[k], apart, count);
-    mf_text_append(to, "BARRIER(); } ");
+        mf_text_add(to, "WRITE_CELLS(%d, v%d, %d, %d) ", k, stage->out[k], apart, count);
+    mf_text_append(to, "} } BARRIER(); ");
 }

@@ -11,11 +11,11 @@ struct sliding_join {
     int a, of_a, b, of_b;
 };
 
-/* A stage reads arrays 0 ... inputs - 1, which are values of those numbers, and writes values out[0] ... Its cells are
- * `apart` positions of the tile along the loop apart. */
+/* A stage reads arrays 0 ... inputs - 1, which are values of those numbers and fold `length` elements, and writes values
+ * out[0] ... as arrays 0 ... Its cells are `apart` positions of the tile along the loop apart. */
 struct sliding_stage {
     int64_t apart;
-    int inputs, joins, outputs, out[SLIDING_SLOTS];
+    int inputs, length[SLIDING_SLOTS], joins, outputs, out[SLIDING_SLOTS];
     int is_down;
     struct sliding_join join[SLIDING_JOINS];
 };
@@ -34,7 +34,7 @@ int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_
 /* How many cells a stage reads behind those that a thread makes. */
 int mf_sliding_behind(const struct sliding_stage *stage);
 
-/* The stage as text, of `count` cells a thread that are `apart` cells of the array apart; `units` threads have some. */
+/* The stage as text, of `count` cells a unit, which are `apart` cells of the array apart, and of so many units. */
 void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, int units, struct gpu_text *to);
 
 #endif

@@ -11,7 +11,7 @@
 #include "sliding_stages.h"
 #include "texts.h"
 
-enum { MOST_STEP = 8, MOST_GAP = 8, MOST_SIZE = 1 << 28, STATE_WORDS = 4 };
+enum { REGISTERS = 1 << 16 /* of a multiprocessor */, MOST_STEP = 8, MOST_GAP = 8, MOST_SIZE = 1 << 28, STATE_WORDS = 4 };
 
 /* A kept loop with the reduced loop of its windows: output o has elements at o * step + e * gap. */
 struct sliding_side {
@@ -28,7 +28,7 @@ struct sliding_form {
     int narrow, simple, words, cell, keeps;
     struct sliding_stages stages;
     /* the tile */
-    int threads, planes, rows, out_rows, columns, out_columns, inside, slot, spare, slots;
+    int threads, planes, rows, out_rows, columns, out_columns, inside, slot, spare, slots, held /* words of a thread */;
     int count[SLIDING_STAGES], units[SLIDING_STAGES];
     int64_t blocks, of[3];
 };
@@ -157,24 +157,31 @@ static int find_stages(const struct problem *problem, struct sliding_form *form)
 
 /* ---- the tile ---- */
 
+/* From a cell of a unit to its next one, in cells of the array. */
+static int64_t apart_of(const struct sliding_form *form, const struct sliding_stage *stage)
+{
+    return stage->apart * (stage->is_down ? form->columns : 1) * form->inside;
+}
+
 /* How many cells a thread makes in each stage, all of the tile's; whether they fit in registers and shared memory. */
 static int fit_stages(struct sliding_form *form, int64_t room)
 {
-    enum { REGISTERS = 1 << 16, MOST = 255, OTHERS = 44, ODD = 32 };
+    enum { MOST = 255, OTHERS = 44, ODD = 32 };
     const int registers = mf_clamp(REGISTERS / form->threads, 0, MOST) - OTHERS;
     const int64_t positions = (int64_t)form->planes * form->rows * form->columns * form->inside;
     int64_t slot = positions, spare = 0;
+    form->held = 0;
     for (int s = 0; s < form->stages.count; s++) {
         const struct sliding_stage *stage = &form->stages.stage[s];
-        const int64_t apart = stage->apart * (stage->is_down ? form->columns : 1) * form->inside;
-        const int64_t groups = form->threads / apart, behind = mf_sliding_behind(stage);
-        if (groups < 1)
-            return 0;
+        const int64_t apart = apart_of(form, stage);
+        const int64_t groups = apart < form->threads ? form->threads / apart : 1, behind = mf_sliding_behind(stage);
         int64_t count = (positions - 1) / (apart * groups) + 1;
         if (apart < ODD) /* threads are then to meet different banks */
             count |= 1;
-        if ((stage->inputs + form->keeps) * (count + behind) * form->words > registers)
+        const int64_t held = (stage->inputs + form->keeps) * (count + behind) * form->words;
+        if (held > registers)
             return 0;
+        form->held = held > form->held ? (int)held : form->held;
         form->count[s] = (int)count;
         form->units[s] = (int)(apart * groups);
         slot = form->units[s] * count > slot ? form->units[s] * count : slot;
@@ -227,17 +234,25 @@ static int fit_tile(struct sliding_form *form, int64_t out_columns, int64_t insi
            mf_mul(form->blocks, of_planes, &form->blocks) && form->blocks <= INT32_MAX && fit_stages(form, room);
 }
 
-/* What a form takes: the cells that its stages make, of a few blocks as if all multiprocessors had as many. */
+/* What a form takes: the cells that its stages make, of a few blocks as if all multiprocessors had as many. Few threads
+ * and few blocks beside each other leave a multiprocessor waiting. (Runs of 100 of f32 on an H200, parts of a copy: 128
+ * threads with 15 cells each .78, with 39 .62; 256 .75 and .47; 512 .53 and .38.) */
 static double time_of(const struct sliding_form *form, int multiprocessors)
 {
     enum { FEW_ROUNDS = 4, OF_OTHERS = 4 /* reading and writing memory, in stages */ };
+    enum { SHARED = 227 << 10, OTHERS = 24, THREADS = 2048 };
+    int beside = REGISTERS / ((form->held + OTHERS) * form->threads);
+    const int64_t bytes = ((int64_t)form->slots * form->slot + form->spare) * form->cell;
+    beside = beside * bytes > SHARED ? (int)(SHARED / bytes) : beside;
+    beside = beside * form->threads > THREADS ? THREADS / form->threads : beside < 1 ? 1 : beside;
+    const double waiting = (1 + 1024.0 / (beside * form->threads)) * (1 + 0.4 / beside);
     int64_t blocks = form->blocks, cells = (int64_t)OF_OTHERS * form->planes * form->rows * form->columns * form->inside;
     if (blocks < FEW_ROUNDS * multiprocessors)
         blocks = ((blocks - 1) / multiprocessors + 1) * multiprocessors;
     for (int s = 0; s < form->stages.count; s++)
-        cells += (int64_t)form->stages.stage[s].inputs * form->threads *
+        cells += (int64_t)form->stages.stage[s].inputs * form->units[s] *
                  (form->count[s] + mf_sliding_behind(&form->stages.stage[s]) / 2);
-    return (double)blocks * (double)cells;
+    return (double)blocks * (double)cells * waiting;
 }
 
 static int choose_tile(const struct mf_plan *plan, struct sliding_form *form)
@@ -352,10 +367,11 @@ static mf_status make(struct mf_plan *plan)
                 form.slots, form.spare);
     for (int s = 0; s < form.stages.count; s++) {
         const struct sliding_stage *stage = &form.stages.stage[s];
-        const int64_t apart = stage->apart * (stage->is_down ? form.columns : 1) * form.inside;
-        mf_sliding_emit(stage, (int)apart, form.count[s], form.units[s], &choice.macros);
+        mf_sliding_emit(stage, (int)apart_of(&form, stage), form.count[s], form.units[s], &choice.macros);
     }
     mf_text_append(&choice.macros, "\n");
+    if (mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count)
+        mf_text_append(&choice.macros, "#define MERGE_WEIGHTS 1\n");
     mf_text_append(&choice.functions, mf_text_single_cl);
     snprintf(choice.text, sizeof choice.text, "%d x %d x %d x %d outputs of %d x %d x %d x %d cells, %d stages",
              form.planes, form.out_rows, form.out_columns, form.inside, form.planes, form.rows, form.columns,

@@ -128,7 +128,7 @@ typedef struct {
 #endif
 } cell;
 
-static inline cell joined(cell a, cell b)
+static inline cell joined(cell a, int of_a, cell b, int of_b)
 {
     a.r0 = JOINED(a.r0, b.r0);
 #if HAS_COUNT
@@ -138,7 +138,11 @@ static inline cell joined(cell a, cell b)
 }
 #else
 typedef struct state cell;
-#define joined combine
+#if MERGE_WEIGHTS /* moments, whose counts are known */
+#define joined(a, of_a, b, of_b) combine_weighted(a, b, merge_weights_of(of_a, of_b))
+#else
+#define joined(a, of_a, b, of_b) combine(a, b)
+#endif
 #endif
 
 static inline cell cell_of(shape_ptr S, struct raw r, int present)
@@ -236,19 +240,19 @@ static inline void write_outputs(struct tensors T, shape_ptr S, struct tile t, S
     }
 }
 
-/* What a stage's text is made of: thread `unit` makes COUNT cells that are APART from each other, of those and `more`
- * behind them. */
+/* What a stage's text is made of: a unit makes COUNT cells that are APART from each other, of those and `more` behind
+ * them. of_each: how many elements these fold. */
 #define FIRST_CELL(APART, COUNT) (unit / (APART) * ((APART) * (COUNT)) + unit % (APART))
 #define READ_CELLS(name, slot, more, APART, COUNT)                          \
     cell name[(COUNT) + (more)];                                            \
     UNROLL                                                                  \
     for (int i = 0; i < (COUNT) + (more); i++)                              \
         name[i] = cells[(slot) * SLOT + FIRST_CELL(APART, COUNT) + i * (APART)];
-#define JOIN_CELLS(name, more, a, of_a, b, of_b, COUNT)                     \
+#define JOIN_CELLS(name, more, a, of_a, of_each_a, b, of_b, of_each_b, COUNT) \
     cell name[(COUNT) + (more)];                                            \
     UNROLL                                                                  \
     for (int i = 0; i < (COUNT) + (more); i++)                              \
-        name[i] = joined(a[i + (of_a)], b[i + (of_b)]);
+        name[i] = joined(a[i + (of_a)], of_each_a, b[i + (of_b)], of_each_b);
 #define WRITE_CELLS(slot, name, APART, COUNT)                               \
     UNROLL                                                                  \
     for (int i = 0; i < (COUNT); i++)                                       \
