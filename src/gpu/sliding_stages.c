@@ -1,9 +1,9 @@
 /* Folds of all runs of n neighbours as sums of shorter runs, which runs share: a value is an array of folds, one for
  * each position, and a join combines two of them, each from some positions further on.
  *
- * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of more than MOST_AT_ONCE those of `a`
- * first, then b of these, a apart, and what is left of n; if
- * twice the same does no harm, less apart, so that nothing is left. In the contract's order the same is done with its tree: lane l
+ * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of many those of `a`
+ * first, then b of these, a apart, and what is left of n, and
+ * so on; if twice the same does no harm, less apart, so that nothing is left. In the contract's order the same is done with its tree: lane l
  * of a run at p is lane 0 of one at p + l, as far as both have as many elements. At each level of the tree there are two
  * kinds of lanes at most, those before some lane and those from it on, since only the last element's lane tells them
  * apart. */
@@ -64,6 +64,11 @@ static int run_of(struct sliding_stage *stage, int value, int n, enum sliding_or
     return run;
 }
 
+static int64_t power(int64_t base, int times)
+{
+    return times ? base * power(base, times - 1) : 1;
+}
+
 /* Of runs of n that may have elements twice: runs of how many first, that many of which, `step` apart, end where the
  * run does. */
 static void choose_overlap(int n, int *first, int *step)
@@ -78,36 +83,37 @@ static void choose_overlap(int n, int *first, int *step)
             }
 }
 
-static int add_runs(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order)
+static int add_runs(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order,
+                    int at_once)
 {
-    struct sliding_stage *stage = add_stage(stages, is_down, gap, 1);
-    int first = 1, step = 1, rest = 0;
-    if (!stage || n > MOST_AT_ONCE * MOST_AT_ONCE)
-        return 0;
-    if (n <= MOST_AT_ONCE / 2)
-        first = (int)n;
-    else if (order == SLIDING_AGAIN)
+    struct sliding_stage *stage;
+    int first = (int)n, step = 1, outputs = 1, stage_count = 1;
+    if (order == SLIDING_AGAIN && n > at_once) {
         choose_overlap((int)n, &first, &step);
-    else {
-        while (first * first < n)
-            first *= 2;
-        step = first;
-        rest = (int)(n % first);
+        return add_runs(stages, is_down, first, gap, order, at_once) &&
+               add_runs(stages, is_down, (n - first) / step + 1, gap * step, order, at_once);
     }
-    stage->outputs = 1;
-    stage->out[0] = run_of(stage, 0, first, order);
-    if (first == n)
-        return 1;
-    if (rest)
-        stage->out[stage->outputs++] = run_of(stage, 0, rest, order);
-    struct sliding_stage *then = add_stage(stages, is_down, gap * step, stage->outputs);
-    if (!then)
-        return 0;
-    const int times = (int)(n - first) / step + 1;
-    then->outputs = 1;
-    then->out[0] = run_of(then, 0, times, order);
-    if (rest)
-        then->out[0] = join(then, then->out[0], 0, 1, times);
+    for (int64_t most = at_once; most < n; most *= at_once)
+        stage_count++;
+    if (stage_count > 1)
+        for (first = 2; power(first, stage_count) < n;)
+            first *= 2;
+    for (int64_t left = n, length = 1; left > 1; left /= first, length *= first) {
+        const int times = left < 2 * first ? (int)left : first, rest = (int)(left % times);
+        if (!(stage = add_stage(stages, is_down, gap * length, outputs)))
+            return 0;
+        stage->out[0] = run_of(stage, 0, times, order);
+        int more = outputs > 1 ? 1 : NO_VALUE; /* the array of what is left */
+        if (left / times == 1 && more != NO_VALUE)
+            stage->out[0] = join(stage, stage->out[0], 0, more, times);
+        else if (rest && more != NO_VALUE)
+            more = join(stage, run_of(stage, 0, rest, order), 0, more, rest);
+        else if (rest)
+            more = run_of(stage, 0, rest, order);
+        outputs = left / times == 1 || more == NO_VALUE ? 1 : 2;
+        stage->outputs = outputs;
+        stage->out[1] = more;
+    }
     return 1;
 }
 
@@ -174,9 +180,11 @@ static int add_tree(struct sliding_stages *stages, int is_down, int64_t n, int64
     return add_levels(stages, is_down, gap, from, 8, lane) && add_levels(stages, is_down, gap, 4, 1, lane);
 }
 
-int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order)
+int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order,
+                   int at_once)
 {
-    return order == SLIDING_TREE ? add_tree(stages, is_down, n, gap) : add_runs(stages, is_down, n, gap, order);
+    return order == SLIDING_TREE ? add_tree(stages, is_down, n, gap)
+                                 : add_runs(stages, is_down, n, gap, order, at_once);
 }
 
 /* How many cells of each value are needed behind the first ones. */

@@ -28,8 +28,10 @@ struct sliding_stages {
 /* What a fold of neighbours may do with its order. */
 enum sliding_order { SLIDING_TREE /* the contract's */, SLIDING_ANY, SLIDING_AGAIN /* also twice the same */ };
 
-/* Adds the stages that fold n cells, `gap` apart, by rows or (is_down) by columns. Returns 0 where that has too many. */
-int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order);
+/* Adds the stages that fold n cells, `gap` apart, by rows or (is_down) by columns; in any order, up to `at_once` of them
+ * in one stage. Returns 0 where that has too many. */
+int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order,
+                   int at_once);
 
 /* How many cells a stage reads behind those that a thread makes. */
 int mf_sliding_behind(const struct sliding_stage *stage);

@@ -5,13 +5,12 @@
  * (count + behind) / count times and writes it once; of windows up to 32 there is one for each loop, else two or
  * three. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "emit_reducers.h"
 #include "sliding_stages.h"
 #include "texts.h"
 
-enum { REGISTERS = 1 << 16 /* of a multiprocessor */, MOST_STEP = 8, MOST_GAP = 8, MOST_SIZE = 1 << 28, STATE_WORDS = 4 };
+enum { REGISTERS = 1 << 16 /* of a multiprocessor */, MOST_STEP = 8, MOST_GAP = 8, MOST_SIZE = 1 << 27, STATE_WORDS = 4 };
 
 /* A kept loop with the reduced loop of its windows: output o has elements at o * step + e * gap. */
 struct sliding_side {
@@ -25,12 +24,14 @@ struct sliding_form {
     int64_t depth, planes_in_all;
     /* narrow: the only reducer's value is an int; simple: or another of 32 bits; keeps: arrays of cells that a stage
      * has besides those that it reads */
-    int narrow, simple, words, cell, keeps;
+    int narrow, simple, words, cell, keeps, is_long; /* is_long: to combine two cells takes a division, or exponents */
     struct sliding_stages stages;
     /* the tile */
-    int threads, planes, rows, out_rows, columns, out_columns, inside, slot, spare, slots, held /* words of a thread */;
+    int threads, planes, rows, out_rows, columns, out_columns, inside, slot, slots, held /* words of a thread */;
+    int64_t shared;
     int count[SLIDING_STAGES], units[SLIDING_STAGES];
     int64_t blocks, of[3];
+    double time; /* time_of */
 };
 
 /* ---- the windows ---- */
@@ -133,7 +134,7 @@ static int is_narrow(const struct problem *problem)
            (reducer->fold != FOLD_SUM || problem->reduced_total <= MOST_TERMS);
 }
 
-static int find_stages(const struct problem *problem, struct sliding_form *form)
+static int find_stages(const struct problem *problem, int at_once, struct sliding_form *form)
 {
     const enum sliding_order order = order_of(problem);
     form->narrow = is_narrow(problem);
@@ -143,10 +144,12 @@ static int find_stages(const struct problem *problem, struct sliding_form *form)
     form->words = form->simple ? 1 + mf_emit_has_count(problem) : mf_emit_state_words(problem);
     form->cell = form->simple ? 4 * form->words : mf_emit_state_bytes(problem);
     form->keeps = order == SLIDING_ANY;
+    form->is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
+    form->stages.count = 0;
     if (form->has_rows &&
-        (order == SLIDING_TREE || !mf_sliding_add(&form->stages, 1, form->down.elements, form->down.gap, order)))
+        (order == SLIDING_TREE || !mf_sliding_add(&form->stages, 1, form->down.elements, form->down.gap, order, at_once)))
         return 0;
-    if (!mf_sliding_add(&form->stages, 0, form->across.elements, form->across.gap, order))
+    if (!mf_sliding_add(&form->stages, 0, form->across.elements, form->across.gap, order, at_once))
         return 0;
     form->slots = 1;
     for (int s = 0; s < form->stages.count; s++)
@@ -166,8 +169,8 @@ static int64_t apart_of(const struct sliding_form *form, const struct sliding_st
 /* How many cells a thread makes in each stage, all of the tile's; whether they fit in registers and shared memory. */
 static int fit_stages(struct sliding_form *form, int64_t room)
 {
-    enum { MOST = 255, OTHERS = 44, ODD = 32 };
-    const int registers = mf_clamp(REGISTERS / form->threads, 0, MOST) - OTHERS;
+    enum { MOST = 255, OTHERS = 44, OF_LONG = 76, ODD = 32 };
+    const int registers = mf_clamp(REGISTERS / form->threads, 0, MOST) - OTHERS - (form->is_long ? OF_LONG : 0);
     const int64_t positions = (int64_t)form->planes * form->rows * form->columns * form->inside;
     int64_t slot = positions, spare = 0;
     form->held = 0;
@@ -187,11 +190,9 @@ static int fit_stages(struct sliding_form *form, int64_t room)
         slot = form->units[s] * count > slot ? form->units[s] * count : slot;
         spare = apart * behind > spare ? apart * behind : spare;
     }
-    if ((form->slots * slot + spare) * form->cell > room)
-        return 0;
-    form->slot = (int)slot;
-    form->spare = (int)spare;
-    return 1;
+    form->shared = form->slots * (slot + spare) * form->cell;
+    form->slot = (int)(slot + spare); /* what is read past one array's end nobody writes */
+    return form->shared <= room;
 }
 
 static int64_t reach(const struct sliding_side *side, int64_t outputs)
@@ -239,14 +240,14 @@ static int fit_tile(struct sliding_form *form, int64_t out_columns, int64_t insi
  * threads with 15 cells each .78, with 39 .62; 256 .75 and .47; 512 .53 and .38.) */
 static double time_of(const struct sliding_form *form, int multiprocessors)
 {
-    enum { FEW_ROUNDS = 4, OF_OTHERS = 4 /* reading and writing memory, in stages */ };
+    enum { FEW_ROUNDS = 4, OF_OTHERS = 4 /* reading and writing memory, in stages */, OF_BLOCK = 1000 };
     enum { SHARED = 227 << 10, OTHERS = 24, THREADS = 2048 };
     int beside = REGISTERS / ((form->held + OTHERS) * form->threads);
-    const int64_t bytes = ((int64_t)form->slots * form->slot + form->spare) * form->cell;
-    beside = beside * bytes > SHARED ? (int)(SHARED / bytes) : beside;
+    beside = beside * form->shared > SHARED ? (int)(SHARED / form->shared) : beside;
     beside = beside * form->threads > THREADS ? THREADS / form->threads : beside < 1 ? 1 : beside;
     const double waiting = (1 + 1024.0 / (beside * form->threads)) * (1 + 0.4 / beside);
-    int64_t blocks = form->blocks, cells = (int64_t)OF_OTHERS * form->planes * form->rows * form->columns * form->inside;
+    int64_t blocks = form->blocks, cells = (int64_t)form->planes * form->rows * form->columns * form->inside;
+    cells = cells * OF_OTHERS + OF_BLOCK;
     if (blocks < FEW_ROUNDS * multiprocessors)
         blocks = ((blocks - 1) / multiprocessors + 1) * multiprocessors;
     for (int s = 0; s < form->stages.count; s++)
@@ -267,11 +268,11 @@ static int choose_tile(const struct mf_plan *plan, struct sliding_form *form)
          cells += CELLS_STEP, threads *= cells > MOST_CELLS ? 2 : 1, cells = cells > MOST_CELLS ? LEAST_CELLS : cells) {
         const int64_t most = (int64_t)threads * cells;
         form->threads = threads;
-        if (getenv("SL_T") && (atoi(getenv("SL_T")) != threads || atoi(getenv("SL_C")) != cells)) continue;
         for (int64_t columns = outputs_in(&form->across, most / inside); columns; columns -= (columns + 7) / 8)
-            if (fit_tile(form, columns, inside, most, limits->shared_most) &&
-                (!best.blocks || time_of(form, sms) < time_of(&best, sms)))
-                best = *form;
+            if (fit_tile(form, columns, inside, most, limits->shared_most)) {
+                form->time = time_of(form, sms);
+                best = !best.blocks || form->time < best.time ? *form : best;
+            }
     }
     *form = best;
     return best.blocks > 0;
@@ -297,13 +298,24 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_USER || problem->program.reducer[r].kind == RED_ARG)
             return 0;
-    return find_sides(problem, form) && find_stages(problem, form) && choose_tile(plan, form) && pays(problem, form);
+    if (!find_sides(problem, form))
+        return 0;
+    struct sliding_form best = *form;
+    for (int at_once = 16; at_once <= 32; at_once *= 2)
+        if (find_stages(problem, at_once, form) && choose_tile(plan, form) &&
+            (!best.blocks || form->time < best.time))
+            best = *form;
+    *form = best;
+    return form->blocks && pays(problem, form);
 }
 
 static int applicable(const struct mf_plan *plan)
 {
+    enum { FEW = 25, FEW_OF_PIXELS = 9 };
+    const int64_t few = mf_gpu_is_columns(&plan->problem) ? FEW_OF_PIXELS : FEW;
     struct sliding_form form;
-    return find_form(plan, &form);
+    return !mf_gpu_runs.applicable(plan) &&
+           !(plan->problem.reduced_total <= few && mf_gpu_patches.applicable(plan)) && find_form(plan, &form);
 }
 
 /* Whether distances within a tile, of elements and of outputs, fit in an int. */
@@ -344,7 +356,7 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = 1,
                                 .vector_loop = -1,
                                 .blocks = form.blocks,
-                                .shared = (int64_t)(form.slots * form.slot + form.spare) * form.cell};
+                                .shared = form.shared};
     for (int i = 0; i < 3; i++)
         choice.own[i] = form.of[i];
     choice.own[3] = form.planes_in_all;
@@ -358,13 +370,13 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros,
                 "#define SHORT_OFFSETS %d\n#define HAS_ROWS %d\n#define HAS_CHANNELS %d\n#define CHANNEL_LOOP %d\n#define NARROW %d\n"
                 "#define SIMPLE %d\n#define VALUE %s\n#define JOINED %s_%s\n#define PLANES %d\n#define ROWS %d\n#define OUT_ROWS %d\n#define COLUMNS %d\n"
-                "#define OUT_COLUMNS %d\n#define INSIDE %d\n#define SLOT %d\n#define SLOTS %d\n#define SPARE %d\n"
+                "#define OUT_COLUMNS %d\n#define INSIDE %d\n#define SLOT %d\n#define SLOTS %d\n"
                 "#define RUN_STAGES ",
                 has_short_offsets(problem, &form), form.has_rows, form.channel >= 0, form.channel < 0 ? 0 : form.channel, form.narrow,
                 form.simple, form.narrow ? "int" : "float", mf_emit_fold_function(problem->program.reducer[0].fold),
                 form.narrow ? "i32" : "f32",
                 form.planes, form.rows, form.out_rows, form.columns, form.out_columns, form.inside, form.slot,
-                form.slots, form.spare);
+                form.slots);
     for (int s = 0; s < form.stages.count; s++) {
         const struct sliding_stage *stage = &form.stages.stage[s];
         mf_sliding_emit(stage, (int)apart_of(&form, stage), form.count[s], form.units[s], &choice.macros);

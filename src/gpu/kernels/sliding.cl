@@ -4,7 +4,7 @@
  * behind them, and combines them in registers. What is at a window's first position is then its output. Beyond the
  * positions that there are cells hold anything: no output has them.
  *
- * The stages, RUN_STAGES, are made by sliding_stages.c: of SLOTS arrays of SLOT cells, and SPARE behind the last one.
+ * The stages, RUN_STAGES, are made by sliding_stages.c: of SLOTS arrays of SLOT cells.
  * p[0], p[1], p[2]: blocks along the channels, the columns, and the rows. p[3]: planes. p[4], p[5], p[6]: rows,
  * columns and channels of outputs. p[7], p[8]: outputs of a row, and of a plane. */
 enum {
@@ -260,7 +260,7 @@ static inline void write_outputs(struct tensors T, shape_ptr S, struct tile t, S
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    LAUNCH_SHARED(cell, cells, SLOTS * SLOT + SPARE);
+    LAUNCH_SHARED(cell, cells, SLOTS * SLOT);
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const struct tile t = find_tile(S);
