@@ -71,8 +71,8 @@ static void check_windows(int n, int gap, enum sliding_order order, int at_once)
     int wrong = 0;
     for (int p = 0; p < OUTPUTS; p++)
         wrong += cell[0][p] != expected(order, element + p, n, gap);
-    CHECK_MSG(!wrong, "%d elements, %d apart, order %d, %d at once: %d of %d outputs differ", n, gap, (int)order, at_once,
-              wrong, OUTPUTS);
+    CHECK_MSG(!wrong, "%d elements, %d apart, order %d, %d at once: %d of %d outputs differ", n, gap, (int)order,
+              at_once, wrong, OUTPUTS);
 }
 
 int main(void)

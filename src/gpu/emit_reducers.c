@@ -15,7 +15,8 @@ int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind)
     return 0;
 }
 
-/* Whether states count their elements: moments merge by counts, and a window may leave some out of what is asked for. */
+/* Whether states count their elements: moments merge by counts, and windows may leave out some that are to be
+ * counted. */
 int mf_emit_has_count(const struct problem *problem)
 {
     return mf_emit_has_kind(problem, RED_MOMENTS) ||

@@ -1,12 +1,11 @@
 /* Folds of all runs of n neighbours as sums of shorter runs, which runs share: a value is an array of folds, one for
  * each position, and a join combines two of them, each from some positions further on.
  *
- * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of many those of `a`
- * first, then b of these, a apart, and what is left of n, and
- * so on; if twice the same does no harm, less apart, so that nothing is left. In the contract's order the same is done with its tree: lane l
- * of a run at p is lane 0 of one at p + l, as far as both have as many elements. At each level of the tree there are two
- * kinds of lanes at most, those before some lane and those from it on, since only the last element's lane tells them
- * apart. */
+ * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of many neighbours runs of `a` first, then
+ * runs of b of these, a apart, and what is left of n, and so on; if twice the same does no harm, less apart, so that
+ * nothing is left. In the contract's order the same is done with its tree: lane l of a run at p is lane 0 of one at p + l,
+ * as far as both have as many elements. At each level of the tree there are two kinds of lanes at most, those before some
+ * lane and those from it on, since only the last element's lane tells them apart. */
 #include "sliding_stages.h"
 
 #include <string.h>
@@ -117,7 +116,7 @@ static int add_runs(struct sliding_stages *stages, int is_down, int64_t n, int64
     return 1;
 }
 
-/* Lanes of a tile of n elements, those before `rest` with one more than the others: their chains. Returns the arrays. */
+/* The chains of lanes of n elements, those before `rest` with one more than the others. Returns how many arrays. */
 static int add_chains(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap)
 {
     struct sliding_stage *stage = add_stage(stages, is_down, gap * LANES, 1);
@@ -133,7 +132,7 @@ static int add_chains(struct sliding_stages *stages, int is_down, int64_t n, int
     return stage->outputs;
 }
 
-/* The tree's levels `from`, a half of it ... down to `unit`, over the lanes' values, NO_VALUE where there is no lane. */
+/* The tree's levels `from`, a half of it ... down to `unit`, over the lanes' values: NO_VALUE is no lane. */
 static int add_levels(struct sliding_stages *stages, int is_down, int64_t gap, int from, int unit, int *lane)
 {
     int inputs = 0;

@@ -11,8 +11,8 @@ struct sliding_join {
     int a, of_a, b, of_b;
 };
 
-/* A stage reads arrays 0 ... inputs - 1, which are values of those numbers and fold `length` elements, and writes values
- * out[0] ... as arrays 0 ... Its cells are `apart` positions of the tile along the loop apart. */
+/* A stage reads arrays 0 ... inputs - 1, which are values of those numbers and fold `length` elements, and writes
+ * values out[0] ... as arrays 0 ... Its cells are `apart` positions of the tile along the loop apart. */
 struct sliding_stage {
     int64_t apart;
     int inputs, length[SLIDING_SLOTS], joins, outputs, out[SLIDING_SLOTS];
@@ -28,8 +28,8 @@ struct sliding_stages {
 /* What a fold of neighbours may do with its order. */
 enum sliding_order { SLIDING_TREE /* the contract's */, SLIDING_ANY, SLIDING_AGAIN /* also twice the same */ };
 
-/* Adds the stages that fold n cells, `gap` apart, by rows or (is_down) by columns; in any order, up to `at_once` of them
- * in one stage. Returns 0 where that has too many. */
+/* Adds the stages that fold n cells, `gap` apart, by rows or (is_down) by columns; in any order, up to `at_once` of
+ * them in one stage. Returns 0 where that has too many. */
 int mf_sliding_add(struct sliding_stages *stages, int is_down, int64_t n, int64_t gap, enum sliding_order order,
                    int at_once);
 

@@ -1,5 +1,6 @@
 /* Solver "sliding" of a GPU: windows that overlap, along one loop or two, which share what becomes of their elements
- * (kernels/sliding.cl). Along two in any order alone: down first, then across.
+ * (kernels/sliding.cl): by stages (sliding_stages.cl), along two down first, then across; or, along two in the
+ * contract's order, each output by its own tree (sliding_tree.cl).
  *
  * Bytes: each position is read once from memory, but for those where blocks meet. A stage reads a cell of shared memory
  * (count + behind) / count times and writes it once; of windows up to 32 there is one for each loop, else two or
@@ -10,7 +11,14 @@
 #include "sliding_stages.h"
 #include "texts.h"
 
-enum { REGISTERS = 1 << 16 /* of a multiprocessor */, MOST_STEP = 8, MOST_GAP = 8, MOST_SIZE = 1 << 27, STATE_WORDS = 4 };
+enum {
+    REGISTERS = 1 << 16 /* of a multiprocessor */,
+    MOST_STEP = 8,
+    MOST_GAP = 8,
+    MOST_SIZE = 1 << 27,
+    STATE_WORDS = 4,
+    LEAST_OF_TREE = 16
+};
 
 /* A kept loop with the reduced loop of its windows: output o has elements at o * step + e * gap. */
 struct sliding_side {
@@ -24,10 +32,12 @@ struct sliding_form {
     int64_t depth, planes_in_all;
     /* narrow: the only reducer's value is an int; simple: or another of 32 bits; keeps: arrays of cells that a stage
      * has besides those that it reads */
-    int narrow, simple, words, cell, keeps, is_long; /* is_long: to combine two cells takes a division, or exponents */
+    int narrow, simple, words, cell, keeps, is_long, is_tree, together /* outputs that a thread makes at once */
+        ; /* is_long: to combine two cells takes a division, or exponents */
     struct sliding_stages stages;
     /* the tile */
     int threads, planes, rows, out_rows, columns, out_columns, inside, slot, slots, held /* words of a thread */;
+    int64_t elements; /* of a window */
     int64_t shared;
     int count[SLIDING_STAGES], units[SLIDING_STAGES];
     int64_t blocks, of[3];
@@ -139,19 +149,22 @@ static int find_stages(const struct problem *problem, int at_once, struct slidin
     const enum sliding_order order = order_of(problem);
     form->narrow = is_narrow(problem);
     const struct reducer *reducer = &problem->program.reducer[0];
-    form->simple = form->narrow || (problem->program.reducer_count == 1 && reducer->kind == RED_FOLD &&
-                                    reducer->cls == CLS_F32);
+    form->simple =
+        form->narrow || (problem->program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->cls == CLS_F32);
+    form->is_tree = form->has_rows && order == SLIDING_TREE;
     form->words = form->simple ? 1 + mf_emit_has_count(problem) : mf_emit_state_words(problem);
     form->cell = form->simple ? 4 * form->words : mf_emit_state_bytes(problem);
     form->keeps = order == SLIDING_ANY;
     form->is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
     form->stages.count = 0;
-    if (form->has_rows &&
-        (order == SLIDING_TREE || !mf_sliding_add(&form->stages, 1, form->down.elements, form->down.gap, order, at_once)))
+    form->slots = 1;
+    form->together = !form->is_tree ? 1 : form->words == 1 ? 8 : form->words == 2 ? 4 : 2;
+    if (form->is_tree)
+        return form->words <= STATE_WORDS && problem->reduced_total >= LEAST_OF_TREE && problem->reduced_total <= TILE;
+    if (form->has_rows && !mf_sliding_add(&form->stages, 1, form->down.elements, form->down.gap, order, at_once))
         return 0;
     if (!mf_sliding_add(&form->stages, 0, form->across.elements, form->across.gap, order, at_once))
         return 0;
-    form->slots = 1;
     for (int s = 0; s < form->stages.count; s++)
         if (form->stages.stage[s].outputs > form->slots)
             form->slots = form->stages.stage[s].outputs;
@@ -173,7 +186,7 @@ static int fit_stages(struct sliding_form *form, int64_t room)
     const int registers = mf_clamp(REGISTERS / form->threads, 0, MOST) - OTHERS - (form->is_long ? OF_LONG : 0);
     const int64_t positions = (int64_t)form->planes * form->rows * form->columns * form->inside;
     int64_t slot = positions, spare = 0;
-    form->held = 0;
+    form->held = form->is_tree ? 8 * form->together * form->words : 0; /* its states that wait */
     for (int s = 0; s < form->stages.count; s++) {
         const struct sliding_stage *stage = &form->stages.stage[s];
         const int64_t apart = apart_of(form, stage);
@@ -210,16 +223,30 @@ static int64_t outputs_in(const struct sliding_side *side, int64_t positions)
     return (side->outputs - 1) / blocks + 1;
 }
 
+/* The same of rows, which threads have some of together. */
+static int64_t rows_in(const struct sliding_form *form, int64_t lines)
+{
+    const int64_t rest = lines - (form->down.elements - 1) * form->down.gap - 1, together = form->together;
+    if (together == 1)
+        return outputs_in(&form->down, lines);
+    const int64_t most = rest < 0 ? 0 : (rest / form->down.step + 1) / together * together;
+    if (!most)
+        return 0;
+    const int64_t blocks = (form->down.outputs - 1) / most + 1;
+    return ((form->down.outputs - 1) / blocks / together + 1) * together;
+}
+
 /* A tile of these columns and channels, with as many rows and planes as have room. Returns 0 if it has none. */
 static int fit_tile(struct sliding_form *form, int64_t out_columns, int64_t inside, int64_t most, int64_t room)
 {
     const int64_t columns = reach(&form->across, out_columns), lines = most / (columns * inside);
-    const int64_t out_rows = outputs_in(&form->down, lines);
+    const int64_t out_rows = rows_in(form, lines);
     if (!out_rows)
         return 0;
     const int64_t rows = reach(&form->down, out_rows);
     int64_t planes = 1;
-    if (form->has_planes && out_columns == form->across.outputs && out_rows == form->down.outputs && inside == form->depth)
+    if (form->has_planes && out_columns == form->across.outputs && out_rows >= form->down.outputs &&
+        inside == form->depth)
         planes = lines / rows < form->planes_in_all ? lines / rows : form->planes_in_all;
     form->out_columns = (int)out_columns;
     form->columns = (int)columns;
@@ -247,12 +274,15 @@ static double time_of(const struct sliding_form *form, int multiprocessors)
     beside = beside * form->threads > THREADS ? THREADS / form->threads : beside < 1 ? 1 : beside;
     const double waiting = (1 + 1024.0 / (beside * form->threads)) * (1 + 0.4 / beside);
     int64_t blocks = form->blocks, cells = (int64_t)form->planes * form->rows * form->columns * form->inside;
+    const int64_t units = (int64_t)form->planes * form->out_rows / form->together * form->out_columns * form->inside;
     cells = cells * OF_OTHERS + OF_BLOCK;
     if (blocks < FEW_ROUNDS * multiprocessors)
         blocks = ((blocks - 1) / multiprocessors + 1) * multiprocessors;
     for (int s = 0; s < form->stages.count; s++)
         cells += (int64_t)form->stages.stage[s].inputs * form->units[s] *
                  (form->count[s] + mf_sliding_behind(&form->stages.stage[s]) / 2);
+    if (form->is_tree)
+        cells += ((units - 1) / form->threads + 1) * form->threads * form->together * form->elements;
     return (double)blocks * (double)cells * waiting;
 }
 
@@ -260,7 +290,8 @@ static int choose_tile(const struct mf_plan *plan, struct sliding_form *form)
 {
     enum { WHOLE = 64, PART = 32, LEAST_CELLS = 9, MOST_CELLS = 39 /* of a thread */, CELLS_STEP = 6 };
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
-    const int most_threads = mf_gpu_most_threads(plan, 512), sms = limits->multiprocessors > 0 ? limits->multiprocessors : 1;
+    const int most_threads = mf_gpu_most_threads(plan, 512),
+              sms = limits->multiprocessors > 0 ? limits->multiprocessors : 1;
     const int64_t inside = form->depth <= WHOLE ? form->depth : PART;
     struct sliding_form best = *form;
     best.blocks = 0;
@@ -283,17 +314,20 @@ static int choose_tile(const struct mf_plan *plan, struct sliding_form *form)
 /* Whether windows have so many elements that reading each for every output takes longer. */
 static int pays(const struct problem *problem, const struct sliding_form *form)
 {
-    enum { READS_OF_CELL = 5 };
+    enum { READS_OF_CELL = 5, MOST_WASTE = 4 };
     const double cells = (double)form->blocks * form->planes * form->rows * form->columns * form->inside;
+    if (form->is_tree)
+        return (double)form->blocks * form->planes * form->out_rows * form->out_columns * form->inside <
+               MOST_WASTE * (double)problem->kept_total;
     return cells * READS_OF_CELL < (double)problem->kept_total * (double)problem->reduced_total;
 }
 
 static int find_form(const struct mf_plan *plan, struct sliding_form *form)
 {
     const struct problem *problem = &plan->problem;
-    *form = (struct sliding_form){.channel = -1};
-    if (!problem->program.reducer_count || !problem->kept_total || !problem->memory.kept || problem->memory.reduced < 1 ||
-        problem->memory.reduced > 2 || !mf_gpu_any_order(plan))
+    *form = (struct sliding_form){.channel = -1, .elements = problem->reduced_total};
+    if (!problem->program.reducer_count || !problem->kept_total || !problem->memory.kept ||
+        problem->memory.reduced < 1 || problem->memory.reduced > 2 || !mf_gpu_any_order(plan))
         return 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_USER || problem->program.reducer[r].kind == RED_ARG)
@@ -302,8 +336,7 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
         return 0;
     struct sliding_form best = *form;
     for (int at_once = 16; at_once <= 32; at_once *= 2)
-        if (find_stages(problem, at_once, form) && choose_tile(plan, form) &&
-            (!best.blocks || form->time < best.time))
+        if (find_stages(problem, at_once, form) && choose_tile(plan, form) && (!best.blocks || form->time < best.time))
             best = *form;
     *form = best;
     return form->blocks && pays(problem, form);
@@ -314,8 +347,8 @@ static int applicable(const struct mf_plan *plan)
     enum { FEW = 25, FEW_OF_PIXELS = 9 };
     const int64_t few = mf_gpu_is_columns(&plan->problem) ? FEW_OF_PIXELS : FEW;
     struct sliding_form form;
-    return !mf_gpu_runs.applicable(plan) &&
-           !(plan->problem.reduced_total <= few && mf_gpu_patches.applicable(plan)) && find_form(plan, &form);
+    return !mf_gpu_runs.applicable(plan) && !(plan->problem.reduced_total <= few && mf_gpu_patches.applicable(plan)) &&
+           find_form(plan, &form);
 }
 
 /* Whether distances within a tile, of elements and of outputs, fit in an int. */
@@ -323,8 +356,8 @@ static int has_short_offsets(const struct problem *problem, const struct sliding
 {
     const struct nest *nest = &problem->memory;
     const struct sliding_side *down = &form->down, *across = &form->across;
-    const int loop[4] = {0, down->gap > 1 ? down->kept : down->reduced, across->gap > 1 ? across->kept : across->reduced,
-                         form->channel};
+    const int loop[4] = {0, down->gap > 1 ? down->kept : down->reduced,
+                         across->gap > 1 ? across->kept : across->reduced, form->channel};
     const int steps[4] = {form->planes - 1, form->rows - 1, form->columns - 1, form->inside - 1};
     const double row = (double)across->outputs * (double)form->depth;
     double most = row * (double)(form->planes * down->outputs);
@@ -351,7 +384,7 @@ static mf_status make(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     struct sliding_form form;
     find_form(plan, &form);
-    struct gpu_choice choice = {.kernel = mf_text_sliding_cl,
+    struct gpu_choice choice = {.kernel = form.is_tree ? mf_text_sliding_tree_cl : mf_text_sliding_stages_cl,
                                 .threads = form.threads,
                                 .vector = 1,
                                 .vector_loop = -1,
@@ -368,30 +401,36 @@ static mf_status make(struct mf_plan *plan)
     define_side("DOWN", &form.down, &choice.macros);
     define_side("ACROSS", &form.across, &choice.macros);
     mf_text_add(&choice.macros,
-                "#define SHORT_OFFSETS %d\n#define HAS_ROWS %d\n#define HAS_CHANNELS %d\n#define CHANNEL_LOOP %d\n#define NARROW %d\n"
-                "#define SIMPLE %d\n#define VALUE %s\n#define JOINED %s_%s\n#define PLANES %d\n#define ROWS %d\n#define OUT_ROWS %d\n#define COLUMNS %d\n"
+                "#define SHORT_OFFSETS %d\n#define HAS_ROWS %d\n#define HAS_CHANNELS %d\n#define CHANNEL_LOOP "
+                "%d\n#define NARROW %d\n"
+                "#define SIMPLE %d\n#define VALUE %s\n#define JOINED %s_%s\n#define PLANES %d\n#define ROWS "
+                "%d\n#define OUT_ROWS %d\n#define COLUMNS %d\n"
                 "#define OUT_COLUMNS %d\n#define INSIDE %d\n#define SLOT %d\n#define SLOTS %d\n"
                 "#define RUN_STAGES ",
-                has_short_offsets(problem, &form), form.has_rows, form.channel >= 0, form.channel < 0 ? 0 : form.channel, form.narrow,
-                form.simple, form.narrow ? "int" : "float", mf_emit_fold_function(problem->program.reducer[0].fold),
-                form.narrow ? "i32" : "f32",
-                form.planes, form.rows, form.out_rows, form.columns, form.out_columns, form.inside, form.slot,
-                form.slots);
+                has_short_offsets(problem, &form), form.has_rows, form.channel >= 0,
+                form.channel < 0 ? 0 : form.channel, form.narrow, form.simple, form.narrow ? "int" : "float",
+                mf_emit_fold_function(problem->program.reducer[0].fold), form.narrow ? "i32" : "f32", form.planes,
+                form.rows, form.out_rows, form.columns, form.out_columns, form.inside, form.slot, form.slots);
     for (int s = 0; s < form.stages.count; s++) {
         const struct sliding_stage *stage = &form.stages.stage[s];
         mf_sliding_emit(stage, (int)apart_of(&form, stage), form.count[s], form.units[s], &choice.macros);
     }
-    mf_text_append(&choice.macros, "\n");
+    mf_text_add(&choice.macros, "\n#define HELD %d\n#define ELEMENTS_OF_WINDOW %d\n#define ALONG %d\n", form.together,
+                (int)problem->reduced_total,
+                (int)problem->memory.size[problem->memory.kept + problem->memory.reduced - 1]);
     if (mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count)
         mf_text_append(&choice.macros, "#define MERGE_WEIGHTS 1\n");
     mf_text_append(&choice.functions, mf_text_single_cl);
-    snprintf(choice.text, sizeof choice.text, "%d x %d x %d x %d outputs of %d x %d x %d x %d cells, %d stages",
-             form.planes, form.out_rows, form.out_columns, form.inside, form.planes, form.rows, form.columns,
-             form.inside, form.stages.count);
+    mf_text_append(&choice.functions, mf_text_sliding_cl);
+    const int n =
+        snprintf(choice.text, sizeof choice.text, "%d x %d x %d x %d outputs of %d x %d x %d x %d cells", form.planes,
+                 form.out_rows, form.out_columns, form.inside, form.planes, form.rows, form.columns, form.inside);
+    snprintf(choice.text + n, sizeof choice.text - (size_t)n, form.is_tree ? ", %d at once" : ", %d stages",
+             form.is_tree ? form.together : form.stages.count);
     return mf_gpu_make(plan, &choice);
 }
 
 const struct solver mf_gpu_sliding = {
-    "sliding", "windows that overlap, with shared partial results", applicable, make, mf_gpu_execute, mf_gpu_print,
+    "sliding",     "windows that overlap, with shared partial results", applicable, make, mf_gpu_execute, mf_gpu_print,
     mf_gpu_forget,
 };

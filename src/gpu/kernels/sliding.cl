@@ -1,17 +1,12 @@
-/* Folds of windows that overlap along one loop, or two. A block has PLANES x ROWS x COLUMNS positions of windows'
- * elements, INSIDE channels of each, as cells in shared memory, one after the other; these become the folds of ever
- * more of their neighbours, in place, by stages: a thread takes a few cells that are some distance apart, and those
- * behind them, and combines them in registers. What is at a window's first position is then its output. Beyond the
- * positions that there are cells hold anything: no output has them.
+/* What kernels of windows that overlap along one loop, or two, share (sliding_stages.cl, sliding_tree.cl): a block has
+ * PLANES x ROWS x COLUMNS positions of windows' elements, INSIDE channels of each, as cells in shared memory, one after
+ * the other.
  *
- * The stages, RUN_STAGES, are made by sliding_stages.c: of SLOTS arrays of SLOT cells.
  * p[0], p[1], p[2]: blocks along the channels, the columns, and the rows. p[3]: planes. p[4], p[5], p[6]: rows,
  * columns and channels of outputs. p[7], p[8]: outputs of a row, and of a plane. */
 enum {
     PITCH = COLUMNS * INSIDE,
     POSITIONS = PLANES * ROWS * PITCH,
-    OUT_PITCH = OUT_COLUMNS * INSIDE,
-    OUT_CELLS = PLANES * OUT_ROWS * OUT_PITCH,
     AT_ONCE = 8
 };
 
@@ -188,8 +183,8 @@ static inline struct state state_of(shape_ptr S, cell c)
 #endif
 }
 
-/* Cells are read and written a thread apart, so that memory is read in order. whole: a constant, is_whole. */
-static inline void read_cells(struct tensors T, shape_ptr S, struct tile t, struct place first, const int whole,
+/* Cells are read a thread apart, so that memory is read in order. whole: a constant, is_whole. */
+static inline void read_those(struct tensors T, shape_ptr S, struct tile t, struct place first, const int whole,
                               SHARED_POINTER cell *cells)
 {
     NO_UNROLL
@@ -217,59 +212,25 @@ static inline void read_cells(struct tensors T, shape_ptr S, struct tile t, stru
     }
 }
 
-static inline void write_outputs(struct tensors T, shape_ptr S, struct tile t, SHARED_POINTER const cell *cells)
+static inline void read_cells(struct tensors T, shape_ptr S, struct tile t, SHARED_POINTER cell *cells)
 {
-    NO_UNROLL
-    for (int from = THREAD; from < OUT_CELLS; from += AT_ONCE * THREADS) {
-        cell c[AT_ONCE];
-        UNROLL
-        for (int i = 0; i < AT_ONCE; i++) {
-            const struct spot at = spot_of(from + i * THREADS, OUT_ROWS, OUT_COLUMNS);
-            if (from + i * THREADS < OUT_CELLS)
-                c[i] = cells[((at.plane * ROWS + at.row * DOWN_STEP) * COLUMNS + at.column * ACROSS_STEP) * INSIDE +
-                             at.channel];
-        }
-        UNROLL
-        for (int i = 0; i < AT_ONCE; i++) {
-            const struct spot at = spot_of(from + i * THREADS, OUT_ROWS, OUT_COLUMNS);
-            if (from + i * THREADS < OUT_CELLS && at.plane < t.planes && at.row < t.out_rows &&
-                at.column < t.out_columns && at.channel < t.channels)
-                finish_output(T, S, t.output + moved(at, S->p[8], S->p[7], DEPTH, 1), state_of(S, c[i]),
-                              S->reduced_total);
-        }
-    }
-}
-
-/* What a stage's text is made of: a unit makes COUNT cells that are APART from each other, of those and `more` behind
- * them. of_each: how many elements these fold. */
-#define FIRST_CELL(APART, COUNT) (unit / (APART) * ((APART) * (COUNT)) + unit % (APART))
-#define READ_CELLS(name, slot, more, APART, COUNT)                          \
-    cell name[(COUNT) + (more)];                                            \
-    UNROLL                                                                  \
-    for (int i = 0; i < (COUNT) + (more); i++)                              \
-        name[i] = cells[(slot) * SLOT + FIRST_CELL(APART, COUNT) + i * (APART)];
-#define JOIN_CELLS(name, more, a, of_a, of_each_a, b, of_b, of_each_b, COUNT) \
-    cell name[(COUNT) + (more)];                                            \
-    UNROLL                                                                  \
-    for (int i = 0; i < (COUNT) + (more); i++)                              \
-        name[i] = joined(a[i + (of_a)], of_each_a, b[i + (of_b)], of_each_b);
-#define WRITE_CELLS(slot, name, APART, COUNT)                               \
-    UNROLL                                                                  \
-    for (int i = 0; i < (COUNT); i++)                                       \
-        cells[(slot) * SLOT + FIRST_CELL(APART, COUNT) + i * (APART)] = name[i];
-
-KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
-{
-    LAUNCH_SHARED(cell, cells, SLOTS * SLOT);
-    shape_ptr S = SHAPE;
-    struct tensors T = TENSORS(b);
-    const struct tile t = find_tile(S);
     const struct place first = kept_place(S, t.output);
     if (is_whole(S, t, first))
-        read_cells(T, S, t, first, 1, cells);
+        read_those(T, S, t, first, 1, cells);
     else
-        read_cells(T, S, t, first, 0, cells);
+        read_those(T, S, t, first, 0, cells);
     BARRIER();
-    RUN_STAGES
-    write_outputs(T, S, t, cells);
+}
+
+/* Finishes the output there, if it is. */
+static inline void finish_spot(struct tensors T, shape_ptr S, struct tile t, struct spot at, cell c)
+{
+    if (at.plane < t.planes && at.row < t.out_rows && at.column < t.out_columns && at.channel < t.channels)
+        finish_output(T, S, t.output + moved(at, S->p[8], S->p[7], DEPTH, 1), state_of(S, c), S->reduced_total);
+}
+
+/* The cell of an output's first element. */
+static inline int first_cell(struct spot at)
+{
+    return ((at.plane * ROWS + at.row * DOWN_STEP) * COLUMNS + at.column * ACROSS_STEP) * INSIDE + at.channel;
 }
