@@ -3,7 +3,8 @@
 # declares them), and what src/gpu/unpack.c fills them from: all texts in one deflate stream, a quarter of their size.
 #
 # The texts go to compilers without a file system, so their lines `#include "..."` become empty: whoever joins the texts
-# brings what they include. Comments and indentation are a third of the texts, and stay behind.
+# brings what they include. Comments and indentation are a third of the texts, and stay behind, as do spaces round most
+# operators, which no text has where they would matter.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(modefold_embed_script ${CMAKE_CURRENT_LIST_FILE})
     function(modefold_embed sources_variable)
@@ -34,6 +35,8 @@ foreach(input ${INPUTS})
     string(REGEX REPLACE "/\\*[^${close}]*${close}" " " text "${text}")
     string(REGEX REPLACE " *\n[ \n]*" "\n" text "${text}")
     string(REGEX REPLACE "^\n" "" text "${text}")
+    string(REGEX REPLACE " ([-+*/%&|^<>=!?:]+) " "\\1" text "${text}")
+    string(REGEX REPLACE "([,;)]) ([^\"])" "\\1\\2" text "${text}")
     string(APPEND all "${text}${end}")
     string(LENGTH "${text}" size)
     math(EXPR size "${size} + 1")

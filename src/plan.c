@@ -196,7 +196,7 @@ static mf_status choose_solver(struct mf_plan *plan, const char *wanted, uint32_
     if (!wanted)
         return mf_fail(MF_ERROR_UNSUPPORTED, "operations given as callbacks run on the CPU, not on %s",
                        plan->device->name);
-    char names[256] = "";
+    char names[400] = "";
     append_names(table, names, sizeof names);
     append_names(by_name, names, sizeof names);
     return mf_fail(MF_ERROR_ARGUMENT, "there is no solver \"%.40s\"; there are%s", wanted, names);

@@ -1,11 +1,11 @@
 /* Folds of all runs of n neighbours as sums of shorter runs, which runs share: a value is an array of folds, one for
  * each position, and a join combines two of them, each from some positions further on.
  *
- * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of many neighbours runs of `a` first, then
- * runs of b of these, a apart, and what is left of n, and so on; if twice the same does no harm, less apart, so that
- * nothing is left. In the contract's order the same is done with its tree: lane l of a run at p is lane 0 of one at p + l,
- * as far as both have as many elements. At each level of the tree there are two kinds of lanes at most, those before some
- * lane and those from it on, since only the last element's lane tells them apart. */
+ * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of many neighbours runs of `a` first,
+ * then runs of b of these, a apart, and what is left of n, and so on; if twice the same does no harm, less apart, so
+ * that nothing is left. In the contract's order the same is done with its tree: lane l of a run at p is lane 0 of one at
+ * p + l, as far as both have as many elements. At each level of the tree there are two kinds of lanes at most, those
+ * before some lane and those from it on, since only the last element's lane tells them apart. */
 #include "sliding_stages.h"
 
 #include <string.h>
