@@ -3,8 +3,8 @@
  *
  * In any order: runs of 2, 4, 8 ... by joining those before with themselves. Of many neighbours runs of `a` first,
  * then runs of b of these, a apart, and what is left of n, and so on; if twice the same does no harm, less apart, so
- * that nothing is left. In the contract's order the same is done with its tree: lane l of a run at p is lane 0 of one at
- * p + l, as far as both have as many elements. At each level of the tree there are two kinds of lanes at most, those
+ * that nothing is left. In the contract's order the same is done with its tree: lane l of a run at p is lane 0 of one
+ * at p + l, as far as both have as many elements. At each level of the tree there are two kinds of lanes at most, those
  * before some lane and those from it on, since only the last element's lane tells them apart. */
 #include "sliding_stages.h"
 
@@ -212,8 +212,10 @@ void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, in
     int needs[SLIDING_SLOTS + SLIDING_JOINS];
     const int alone = units == apart; /* no other unit has cells that one reads */
     find_needs(stage, needs);
-    mf_text_add(to, "NO_UNROLL for (int first = 0; first < %d; first += THREADS) { ", units);
-    mf_text_add(to, "const int here = first + THREAD < %d, unit = here ? first + THREAD : 0; ", units);
+    if (alone)
+        mf_text_add(to, "NO_UNROLL for (int unit = THREAD; unit < %d; unit += THREADS) { ", units);
+    else
+        mf_text_add(to, "{ const int here = THREAD < %d, unit = here ? THREAD : 0; ", units);
     for (int i = 0; i < stage->inputs; i++)
         mf_text_add(to, "READ_CELLS(v%d, %d, %d, %d, %d) ", i, i, needs[i], apart, count);
     for (int j = 0; j < stage->joins; j++) {
@@ -223,8 +225,8 @@ void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, in
                     length_of(stage, one->a), one->b, one->of_b, length_of(stage, one->b), count);
     }
     if (!alone)
-        mf_text_append(to, "BARRIER(); ");
-    mf_text_append(to, "if (here) { ");
+        mf_text_append(to, "BARRIER(); if (here) ");
+    mf_text_append(to, "{ ");
     for (int k = 0; k < stage->outputs; k++)
         mf_text_add(to, "WRITE_CELLS(%d, v%d, %d, %d) ", k, stage->out[k], apart, count);
     mf_text_append(to, "} } BARRIER(); ");
