@@ -155,7 +155,8 @@ static int find_stages(const struct problem *problem, int at_once, struct slidin
     form->words = form->simple ? 1 + mf_emit_has_count(problem) : mf_emit_state_words(problem);
     form->cell = form->simple ? 4 * form->words : mf_emit_state_bytes(problem);
     form->keeps = order == SLIDING_ANY;
-    form->is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
+    form->is_long =
+        mf_gpu_has_logsums(problem) || (mf_emit_has_kind(problem, RED_MOMENTS) && problem->memory.window_count);
     form->stages.count = 0;
     form->slots = 1;
     form->together = !form->is_tree ? 1 : form->words == 1 ? 8 : form->words == 2 ? 4 : 2;
@@ -314,12 +315,13 @@ static int choose_tile(const struct mf_plan *plan, struct sliding_form *form)
 /* Whether windows have so many elements that reading each for every output takes longer. */
 static int pays(const struct problem *problem, const struct sliding_form *form)
 {
-    enum { READS_OF_CELL = 5, MOST_WASTE = 4 };
+    enum { READS_OF_CELL = 5, OF_MOMENTS = 12, OF_LONG = 60, MOST_WASTE = 4 };
+    const int reads = form->is_long ? OF_LONG : mf_emit_has_kind(problem, RED_MOMENTS) ? OF_MOMENTS : READS_OF_CELL;
     const double cells = (double)form->blocks * form->planes * form->rows * form->columns * form->inside;
     if (form->is_tree)
         return (double)form->blocks * form->planes * form->out_rows * form->out_columns * form->inside <
                MOST_WASTE * (double)problem->kept_total;
-    return cells * READS_OF_CELL < (double)problem->kept_total * (double)problem->reduced_total;
+    return cells * reads < (double)problem->kept_total * (double)problem->reduced_total;
 }
 
 static int find_form(const struct mf_plan *plan, struct sliding_form *form)
