@@ -35,6 +35,7 @@ struct sliding_form {
     int narrow, simple, words, cell, keeps, is_long, is_tree, together /* outputs that a thread makes at once */
         ; /* is_long: to combine two cells takes a division, or exponents */
     struct sliding_stages stages;
+    int behind[SLIDING_STAGES]; /* mf_sliding_behind */
     /* the tile */
     int threads, planes, rows, out_rows, columns, out_columns, inside, slot, slots, held /* words of a thread */;
     int64_t elements; /* of a window */
@@ -166,9 +167,11 @@ static int find_stages(const struct problem *problem, int at_once, struct slidin
         return 0;
     if (!mf_sliding_add(&form->stages, 0, form->across.elements, form->across.gap, order, at_once))
         return 0;
-    for (int s = 0; s < form->stages.count; s++)
-        if (form->stages.stage[s].outputs > form->slots)
-            form->slots = form->stages.stage[s].outputs;
+    for (int s = 0; s < form->stages.count; s++) {
+        const struct sliding_stage *stage = &form->stages.stage[s];
+        form->slots = stage->outputs > form->slots ? stage->outputs : form->slots;
+        form->behind[s] = mf_sliding_behind(stage);
+    }
     return form->words <= STATE_WORDS;
 }
 
@@ -191,7 +194,7 @@ static int fit_stages(struct sliding_form *form, int64_t room)
     for (int s = 0; s < form->stages.count; s++) {
         const struct sliding_stage *stage = &form->stages.stage[s];
         const int64_t apart = apart_of(form, stage);
-        const int64_t groups = apart < form->threads ? form->threads / apart : 1, behind = mf_sliding_behind(stage);
+        const int64_t groups = apart < form->threads ? form->threads / apart : 1, behind = form->behind[s];
         int64_t count = (positions - 1) / (apart * groups) + 1;
         if (apart < ODD) /* threads are then to meet different banks */
             count |= 1;
@@ -280,8 +283,7 @@ static double time_of(const struct sliding_form *form, int multiprocessors)
     if (blocks < FEW_ROUNDS * multiprocessors)
         blocks = ((blocks - 1) / multiprocessors + 1) * multiprocessors;
     for (int s = 0; s < form->stages.count; s++)
-        cells += (int64_t)form->stages.stage[s].inputs * form->units[s] *
-                 (form->count[s] + mf_sliding_behind(&form->stages.stage[s]) / 2);
+        cells += (int64_t)form->stages.stage[s].inputs * form->units[s] * (form->count[s] + form->behind[s] / 2);
     if (form->is_tree)
         cells += ((units - 1) / form->threads + 1) * form->threads * form->together * form->elements;
     return (double)blocks * (double)cells * waiting;
@@ -344,13 +346,21 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
     return form->blocks && pays(problem, form);
 }
 
+/* Whether solver patches, which reads all elements of an output, is faster where it goes: of few elements, or where
+ * windows have few of each other's. */
+static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
+{
+    enum { FEW = 25, FEW_OF_PIXELS = 9, WIDE_STEPS = 4, WIDE_STEPS_OF_PIXELS = 2 };
+    const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
+    return (plan->problem.reduced_total <= (pixels ? FEW_OF_PIXELS : FEW) ||
+            steps >= (pixels ? WIDE_STEPS_OF_PIXELS : WIDE_STEPS)) &&
+           mf_gpu_patches.applicable(plan);
+}
+
 static int applicable(const struct mf_plan *plan)
 {
-    enum { FEW = 25, FEW_OF_PIXELS = 9 };
-    const int64_t few = mf_gpu_is_columns(&plan->problem) ? FEW_OF_PIXELS : FEW;
     struct sliding_form form;
-    return !mf_gpu_runs.applicable(plan) && !(plan->problem.reduced_total <= few && mf_gpu_patches.applicable(plan)) &&
-           find_form(plan, &form);
+    return !mf_gpu_runs.applicable(plan) && find_form(plan, &form) && !is_for_patches(plan, &form);
 }
 
 /* Whether distances within a tile, of elements and of outputs, fit in an int. */
