@@ -6,10 +6,11 @@
  * value at their ends that are outside of the tensor; then across all rows at once, as if t were 1, and for nothing
  * from one row to the next; then every t-th one is taken. More than a few columns of an extreme are doubled. Sums and
  * products of floats are the halving tree: rows are copied, those that are s apart beside each other, so that an
- * element of all the block's outputs is one row of numbers, from a place of its own on. Extremes of short integers stay
- * short, and go where they belong if the output is they.
- * Cost: each element once from memory; then I + J passes (of doubled ones log2 J), or as many as elements, of the near
- * caches. */
+ * element of all the block's outputs is one row of numbers, from a place of its own on; along rows alone windows share
+ * what their trees have in common (sliding_shared.c). Extremes of short integers stay short, and go where they belong if
+ * the output is they.
+ * Cost: each element once from memory; then I + J passes (of doubled ones log2 J), or as many as elements (of shared
+ * trees J / 128 + 14), of the near caches. */
 #include <stdio.h>
 
 #include "cpu.h"
@@ -26,7 +27,12 @@ enum {
     COPIED = 2048,    /* bytes of a row, and */
     MOST_COPIED = 12, /* rows of a window, below which */
     MOST_HALO = 1024, /* elements from a window's first to its last one */
-    BATCHES = 8       /* blocks of one task */
+    BATCHES = 8,      /* blocks of one task */
+    LEAST_SHARED = 9, /* elements of a tree, of which each level is shared; */
+    PASSES_SHARED = 24,
+    SHARED_LEAST = 8 << 10, /* bytes of a block's row then, */
+    SHARED_MOST = 16 << 10,
+    SHARED_REACHES = 4 /* or so many times what windows reach */
 };
 
 /* Takes a checked window's tensor, if it is about loops `kept`, which may be -1, and `reduced` alone, and as the
@@ -122,7 +128,10 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
     const int is_run = a->elements <= LONG_RUN && (a->elements & (a->elements - 1)) == 0;
     const int64_t waste = mf_sliding_row(&data->shape, a->outputs) / (a->outputs * data->shape.inside);
     const int64_t elements = a->elements * d->elements;
-    const int64_t passes = data->is_tree ? elements : data->doubles ? MOST_AT_ONCE : a->elements;
+    const int64_t passes = data->shares    ? PASSES_SHARED
+                           : data->is_tree ? elements
+                           : data->doubles ? MOST_AT_ONCE
+                                           : a->elements;
     const struct reducer *reducer = &plan->problem.program.reducer[0];
     const int is_checked = a->checked || d->checked,
               is_few = elements <= FEW && data->shape.inside * elements <= FEW_COPIED;
@@ -132,7 +141,7 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
     if (is_checked)
         return waste > MOST_WASTE;
     if (d->elements == 1)
-        return !(a->step == 1 ? is_short || is_narrow || (data->doubles && !is_run)
+        return !(a->step == 1 ? is_short || is_narrow || ((data->doubles || data->shares) && !is_run)
                               : a->step == 2 && a->elements > 2) ||
                waste * passes > MOST_WORK;
     return waste * passes > MOST_WORK;
@@ -162,6 +171,7 @@ static int find_kernels(const struct mf_plan *plan, struct sliding_plan *data)
     data->then = k->fold[reducer->fold][cls].chain;
     data->value = data->between;
     data->is_tree = mf_reducer_adds(reducer) && mf_cls_is_float(cls);
+    data->shares = data->is_tree && data->shape.down.elements == 1 && data->shape.across.elements >= LEAST_SHARED;
     data->doubles = !mf_reducer_adds(reducer) && data->shape.across.elements > MOST_AT_ONCE;
     if (is_short && !mf_cls_is_float(cls) && !mf_reducer_adds(reducer)) {
         data->first = data->then = k->narrow[reducer->fold == FOLD_MAX][type].chain;
@@ -188,6 +198,17 @@ static int applicable(const struct mf_plan *plan)
            fits(&data.shape, data.is_tree) && !loses(plan, &data);
 }
 
+/* Bytes of a block's rows of values. */
+static int64_t block_bytes(const struct sliding_plan *data)
+{
+    const struct side *a = &data->shape.across;
+    if (!data->shares)
+        return data->is_tree ? TREE_BYTES : BYTES;
+    const int64_t wanted =
+        SHARED_REACHES * (a->elements - 1) * a->gap * data->shape.inside * mf_dtypes[data->value].size;
+    return wanted < SHARED_LEAST ? SHARED_LEAST : wanted < SHARED_MOST ? wanted : SHARED_MOST;
+}
+
 /* Blocks: some positions, some rows of one, or some columns of few rows; so many that what other blocks have too is no
  * more than what these have alone. */
 static void choose_blocks(struct sliding_plan *data, int64_t item)
@@ -198,7 +219,7 @@ static void choose_blocks(struct sliding_plan *data, int64_t item)
     data->copies = data->is_tree || (whole * item < COPIED && d->elements < MOST_COPIED);
     data->halo = data->copies ? (d->elements - 1) * d->gap / d->step : 0;
     const int64_t halo = data->halo, wanted = !halo ? 1 : halo > LEAST_ROWS ? 2 * halo : halo + LEAST_ROWS;
-    int64_t values = (data->is_tree ? TREE_BYTES : BYTES) / mf_dtypes[data->value].size, columns = a->outputs;
+    int64_t values = block_bytes(data) / mf_dtypes[data->value].size, columns = a->outputs;
     int64_t rows = values / whole - halo;
     if (rows < wanted && rows < d->outputs) {
         rows = wanted < d->outputs ? wanted : d->outputs;
@@ -250,7 +271,9 @@ static mf_status make(struct mf_plan *plan)
     data->rows_most = data->together * (data->rows + data->halo) * (data->copies ? shape->down.step : 1);
     data->rows_bytes = mf_array_bytes(data->rows_most * data->pitch);
     data->value_bytes = mf_array_bytes(values);
-    data->spare_bytes = data->is_tree ? LANE_ROWS * mf_array_bytes(TREE_PIECE) : data->value_bytes;
+    data->spare_bytes = data->shares    ? (SHARED_ROWS - 1) * data->value_bytes
+                        : data->is_tree ? LANE_ROWS * mf_array_bytes(TREE_PIECE)
+                                        : data->value_bytes;
     data->worker_bytes = data->finish_bytes + data->offset_bytes + data->count_bytes + data->rows_bytes +
                          data->value_bytes + data->spare_bytes + mf_array_bytes(data->pitch);
     return MF_OK;

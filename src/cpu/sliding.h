@@ -4,6 +4,10 @@
 
 #include "finish.h"
 
+/* SHARED_ROWS: rows of values of trees whose parts are shared: of two kinds of lanes, now and at the next level, and of
+ * elements in their class. */
+enum { SHARED_ROWS = 5 };
+
 /* MOST: elements of a window, and rows from its first to its last one; TREE_ELEMENTS: of a tree's. TREE_PIECE: columns
  * of a tree at a time. */
 enum { MOST_ACROSS = 1024, MOST_DOWN = 128, TREE_ELEMENTS = 1024, TREE_PIECE = 1024 };
@@ -28,6 +32,7 @@ struct sliding_plan {
     enum dtype between, value; /* what that is; and what a fold of these is */
     int input, is_tree;
     int doubles;                                /* extremes across many columns */
+    int shares;                                 /* a tree along rows alone, whose parts outputs share */
     int copies;                                 /* rows of memory's type; else they are folds down, from memory */
     int is_output;                              /* the fold is the output, of its type */
     int asks;                                   /* the operand is large */
@@ -71,5 +76,8 @@ static inline int64_t mf_sliding_row(const struct shape *shape, int64_t outputs)
 
 /* sliding_fold.c: the outputs of the worker's block. */
 void mf_sliding_block(struct sliding_worker *w);
+
+/* sliding_shared.c: trees of n columns along rows. */
+void mf_sliding_shared(struct sliding_worker *w, const char *rows, int64_t n);
 
 #endif

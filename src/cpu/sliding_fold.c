@@ -285,7 +285,10 @@ void mf_sliding_block(struct sliding_worker *w)
     fill_ends(w);
     w->result = w->value;
     (data->copies ? copy_rows : fold_from_memory)(w);
-    (data->is_tree ? fold_tree : fold_any_order)(w, n);
+    if (data->shares)
+        mf_sliding_shared(w, find_copied(w, 0), n);
+    else
+        (data->is_tree ? fold_tree : fold_any_order)(w, n);
     struct walk walk;
     mf_walk_make(&walk, 4, (int64_t[]){w->positions, w->height, w->width, shape->inside},
                  (int64_t[]){w->stride * w->pitch, w->pitch, across->step * shape->inside, 1});
