@@ -1,8 +1,8 @@
 /* Solver "sliding", long trees along rows: lane l of the window at p is lane 0 of the one at p + l, so that windows
  * share their lanes' chains, and what becomes of those at each level of the tree (docs/numerics.md, section 2). Lanes
- * before some one have an element more than those from it on, or have one at all: there are two kinds of them at most,
- * at every level, each a row of values. Of 1001 elements that is a chain of 7, one more and 2 * 7 passes over rows in the
- * near caches. */
+ * before some one have an element more than those from it on, or have one at all: there are two kinds of them at
+ * most, at every level, each a row of values. Of 1001 elements that is a chain of 7, one more and 2 * 7 passes over
+ * rows in the near caches. */
 #include "cpu.h"
 #include "sliding.h"
 
