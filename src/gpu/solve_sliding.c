@@ -5,6 +5,7 @@
  * Bytes: each position is read once from memory, but for those where blocks meet. A stage reads a cell of shared memory
  * (count + behind) / count times and writes it once; of windows up to 32 there is one for each loop, else two or
  * three. */
+#include <math.h>
 #include <stdio.h>
 
 #include "emit_reducers.h"
@@ -363,25 +364,36 @@ static int applicable(const struct mf_plan *plan)
     return !mf_gpu_runs.applicable(plan) && find_form(plan, &form) && !is_for_patches(plan, &form);
 }
 
-/* Whether distances within a tile, of elements and of outputs, fit in an int. */
+/* The greatest distance by such moves along four loops. */
+static double distance(const int64_t *moves, const int loop[4], const int steps[4])
+{
+    double all = 0;
+    for (int l = 0; l < 4; l++)
+        if (steps[l] > 0)
+            all += (double)steps[l] * fabs((double)moves[loop[l]]);
+    return all;
+}
+
+/* Whether distances within a tile, of elements, of windows' places and of outputs, fit in an int; also where threads
+ * that have no position left compute one: behind the last plane, row or column. */
 static int has_short_offsets(const struct problem *problem, const struct sliding_form *form)
 {
+    enum { AT_ONCE = 8 /* of kernels/sliding.cl */ };
     const struct nest *nest = &problem->memory;
     const struct sliding_side *down = &form->down, *across = &form->across;
     const int loop[4] = {0, down->gap > 1 ? down->kept : down->reduced,
                          across->gap > 1 ? across->kept : across->reduced, form->channel};
-    const int steps[4] = {form->planes - 1, form->rows - 1, form->columns - 1, form->inside - 1};
-    const double row = (double)across->outputs * (double)form->depth;
-    double most = row * (double)(form->planes * down->outputs);
-    for (int i = 0; i < problem->input_count; i++) {
-        double moves = 0;
-        for (int l = 0; l < 4; l++)
-            if (problem->map_uses[i] && steps[l] > 0) {
-                const double stride = (double)nest->in[i][loop[l]];
-                moves += steps[l] * (stride < 0 ? -stride : stride);
-            }
-        most = moves > most ? moves : most;
-    }
+    int steps[4] = {form->planes - 1, form->rows - 1, form->columns - 1, form->inside - 1};
+    const int outer = form->planes > 1 ? 0 : form->has_rows ? 1 : 2;
+    const int row = form->columns * form->inside, cells = outer == 0   ? form->rows * row
+                                                          : outer == 1 ? row
+                                                                       : form->inside;
+    steps[outer] += AT_ONCE * form->threads / cells + 1;
+    double most = (double)across->outputs * (double)form->depth * (double)(form->planes * down->outputs);
+    for (int i = 0; i < problem->input_count; i++)
+        most = problem->map_uses[i] ? fmax(most, distance(nest->in[i], loop, steps)) : most;
+    for (int w = 0; w < nest->window_count; w++)
+        most = fmax(most, distance(nest->window[w].step, loop, steps));
     return most <= INT32_MAX;
 }
 
