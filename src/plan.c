@@ -9,19 +9,13 @@
 
 /* In the order of preference. The first whose hypothesis holds makes the plan. */
 const struct solver *const mf_solvers[] = {
-    &mf_solver_pair,
-    &mf_solver_turned,
-    &mf_solver_map,
-    &mf_solver_contract,
-    &mf_solver_contract_arg,
-    &mf_solver_contract_several,
-    &mf_solver_pool,
-    &mf_solver_sliding,
-    &mf_solver_few,
-    &mf_solver_outer,
-    &mf_solver_inner,
-    &mf_solver_reference,
-    NULL,
+    &mf_solver_pair,         &mf_solver_turned,
+    &mf_solver_map,          &mf_solver_contract,
+    &mf_solver_contract_arg, &mf_solver_contract_several,
+    &mf_solver_pool,         &mf_solver_sliding,
+    &mf_solver_few,          &mf_solver_outer,
+    &mf_solver_inner,        &mf_solver_framed,
+    &mf_solver_reference,    NULL,
 };
 const struct solver *const mf_solvers_by_name[] = {
     &mf_solver_log_certified, &mf_solver_log_fast,     &mf_solver_log_exact,

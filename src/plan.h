@@ -130,6 +130,6 @@ int mf_fused_pays(const struct mf_plan *plan);
 extern const struct solver mf_solver_pair, mf_solver_turned, mf_solver_map, mf_solver_contract, mf_solver_contract_arg,
     mf_solver_contract_several, mf_solver_outer, mf_solver_inner, mf_solver_reference, mf_solver_log_certified,
     mf_solver_log_fast, mf_solver_log_exact, mf_solver_log_running, mf_solver_log_two_pass, mf_solver_direct,
-    mf_solver_few, mf_solver_pool, mf_solver_sliding, mf_solver_openblas, mf_solver_fused;
+    mf_solver_few, mf_solver_pool, mf_solver_sliding, mf_solver_framed, mf_solver_openblas, mf_solver_fused;
 
 #endif

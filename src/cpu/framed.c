@@ -1,0 +1,229 @@
+/* Solver "framed": of a fold whose windows leave their tensor, for which no other solver is, the box of outputs whose
+ * windows do not, by a solver that such a fold has; and what is around that box, slab by slab, as solver reference
+ * does.
+ *
+ * Every window has to move along one kept loop at most, so that the outputs with all elements inside are a box. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu.h"
+
+enum { MOST_PARTS = 2 * MAX_LOOPS + 1, LEAST_INSIDE = 4 /* at least one output of so many is in the box */ };
+
+/* Outputs from..to-1 of every kept loop. */
+struct box {
+    int64_t from[MAX_LOOPS], to[MAX_LOOPS];
+};
+
+struct part {
+    struct mf_plan *plan;
+    int64_t in[MF_MAX_INPUTS], out[MF_MAX_OUTPUTS]; /* bytes to its first output */
+};
+
+struct framed_plan {
+    int count; /* the first one is the box */
+    struct part part[MOST_PARTS];
+};
+
+/* ---- the box ---- */
+
+/* The least and the greatest that positions of loops first ... last-1 add to a window's place. */
+static void find_span(const struct nest *nest, const struct window *window, int first, int last, int64_t *low,
+                      int64_t *high)
+{
+    *low = *high = 0;
+    for (int l = first; l < last; l++) {
+        const int64_t far = window->step[l] * (nest->size[l] - 1);
+        *(far < 0 ? low : high) += far;
+    }
+}
+
+/* Outputs k with low <= step * k < high, of those that `from` and `to` leave. */
+static void clip(int64_t step, int64_t low, int64_t high, int64_t *from, int64_t *to)
+{
+    if (step < 0) { /* as if k went the other way: -step * -k */
+        const int64_t least = high > 0 ? 0 : (-high) / -step + 1, past = low > 0 ? 0 : (-low) / -step + 1;
+        *from = least > *from ? least : *from;
+        *to = past < *to ? past : *to;
+        return;
+    }
+    const int64_t least = low > 0 ? (low - 1) / step + 1 : 0, past = high > 0 ? (high - 1) / step + 1 : 0;
+    *from = least > *from ? least : *from;
+    *to = past < *to ? past : *to;
+}
+
+static int find_box(const struct problem *problem, struct box *box)
+{
+    const struct nest *nest = &problem->memory;
+    double inside = 1;
+    for (int l = 0; l < nest->kept; l++) {
+        box->from[l] = 0;
+        box->to[l] = nest->size[l];
+    }
+    for (int w = 0; w < nest->window_count; w++) {
+        const struct window *window = &nest->window[w];
+        int64_t low, high;
+        int along = -1;
+        for (int l = 0; l < nest->kept; l++) {
+            if (window->step[l] && along >= 0)
+                return 0;
+            along = window->step[l] ? l : along;
+        }
+        find_span(nest, window, nest->kept, nest->kept + nest->reduced, &low, &high);
+        low = -(window->offset + low);
+        high = window->extent - window->offset - high;
+        if (along < 0 && (low > 0 || high <= 0))
+            return 0;
+        if (along >= 0)
+            clip(window->step[along], low, high, &box->from[along], &box->to[along]);
+    }
+    for (int l = 0; l < nest->kept; l++) {
+        if (box->from[l] >= box->to[l])
+            return 0;
+        inside *= (double)(box->to[l] - box->from[l]);
+    }
+    return inside * LEAST_INSIDE >= (double)problem->kept_total;
+}
+
+/* ---- the parts ---- */
+
+/* Leaves the box's positions of the kept loops; loops that have one are none. */
+static void restrict_nest(struct nest *nest, const struct box *box, int has_windows, const struct problem *problem)
+{
+    int to = 0;
+    nest->window_count = has_windows ? nest->window_count : 0;
+    for (int l = 0; l < nest->kept; l++)
+        for (int w = 0; w < nest->window_count; w++)
+            nest->window[w].offset += nest->window[w].step[l] * box->from[l];
+    for (int l = 0; l < nest->kept + nest->reduced; l++) {
+        const int64_t size = l < nest->kept ? box->to[l] - box->from[l] : nest->size[l];
+        if (l < nest->kept && size == 1)
+            continue;
+        nest->size[to] = size;
+        nest->index[to] = nest->index[l];
+        for (int i = 0; i < problem->input_count; i++)
+            nest->in[i][to] = nest->in[i][l];
+        for (int k = 0; k < problem->output_count; k++)
+            nest->out[k][to] = nest->out[k][l];
+        for (int w = 0; w < nest->window_count; w++)
+            nest->window[w].step[to] = nest->window[w].step[l];
+        to++;
+    }
+    nest->kept = to - nest->reduced;
+}
+
+static mf_status add_part(const struct mf_plan *plan, const struct box *box, int has_windows)
+{
+    struct framed_plan *data = plan->data;
+    const struct problem *problem = &plan->problem;
+    const struct nest *nest = &problem->memory;
+    struct part *part = &data->part[data->count++];
+    struct mf_plan *own = part->plan = mf_calloc(sizeof *own);
+    if (!own)
+        return MF_ERROR_MEMORY;
+    own->device = plan->device;
+    own->threads = plan->threads;
+    own->problem = *problem;
+    own->problem.kept_total = 1;
+    for (int l = 0; l < nest->kept; l++) {
+        own->problem.kept_total *= box->to[l] - box->from[l];
+        for (int i = 0; i < problem->input_count; i++) {
+            const int64_t elements = box->from[l] * nest->in[i][l];
+            own->problem.in_base[i] += elements;
+            part->in[i] += elements * mf_dtypes[problem->in_type[i]].size;
+        }
+        for (int k = 0; k < problem->output_count; k++)
+            part->out[k] += box->from[l] * nest->out[k][l] * mf_dtypes[problem->out_type[k]].size;
+    }
+    restrict_nest(&own->problem.memory, box, has_windows, problem);
+    restrict_nest(&own->problem.written, box, has_windows, problem);
+    const struct solver *const *solver = mf_solvers;
+    while (*solver == &mf_solver_framed || !(*solver)->applicable(own)) /* reference is for all */
+        solver++;
+    own->solver = *solver;
+    return own->solver->plan ? own->solver->plan(own) : MF_OK;
+}
+
+/* ---- the solver ---- */
+
+/* Whether both nests have the same kept loops. */
+static int keeps_same(const struct problem *problem)
+{
+    const struct nest *a = &problem->memory, *b = &problem->written;
+    const size_t bytes = (size_t)a->kept * sizeof *a->size;
+    int same = a->kept == b->kept && !memcmp(a->size, b->size, bytes);
+    for (int i = 0; i < problem->input_count; i++)
+        same = same && !memcmp(a->in[i], b->in[i], bytes);
+    for (int k = 0; k < problem->output_count; k++)
+        same = same && !memcmp(a->out[k], b->out[k], bytes);
+    return same;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct box box;
+    return !plan->device->api && problem->memory.window_count && problem->program.reducer_count &&
+           problem->kept_total && problem->reduced_total && keeps_same(problem) && find_box(problem, &box);
+}
+
+static mf_status make(struct mf_plan *plan)
+{
+    const struct nest *nest = &plan->problem.memory;
+    struct box inside, slab;
+    plan->data = mf_calloc(sizeof(struct framed_plan));
+    if (!plan->data)
+        return MF_ERROR_MEMORY;
+    find_box(&plan->problem, &inside);
+    MF_TRY(add_part(plan, &inside, 0));
+    for (int l = 0; l < nest->kept; l++) /* what is before and behind it along loop l, of what loops before leave */
+        for (int behind = 0; behind < 2; behind++) {
+            slab = inside;
+            slab.from[l] = behind ? inside.to[l] : 0;
+            slab.to[l] = behind ? nest->size[l] : inside.from[l];
+            for (int m = l + 1; m < nest->kept; m++) {
+                slab.from[m] = 0;
+                slab.to[m] = nest->size[m];
+            }
+            if (slab.from[l] < slab.to[l])
+                MF_TRY(add_part(plan, &slab, 1));
+        }
+    return MF_OK;
+}
+
+static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    const struct framed_plan *data = plan->data;
+    for (int p = 0; p < data->count; p++) {
+        const struct part *part = &data->part[p];
+        struct pointers own = *pointers;
+        for (int i = 0; i < plan->problem.input_count; i++)
+            own.in[i] = (const char *)((uintptr_t)own.in[i] + (uintptr_t)part->in[i]);
+        for (int k = 0; k < plan->problem.output_count; k++)
+            own.out[k] += part->out[k];
+        MF_TRY(part->plan->solver->execute(part->plan, &own));
+    }
+    return MF_OK;
+}
+
+static void print(const struct mf_plan *plan, char *text, size_t size)
+{
+    const struct framed_plan *data = plan->data;
+    const struct mf_plan *box = data->part[0].plan;
+    snprintf(text, size, "%lld outputs by solver %s, %lld around them in %d slabs", (long long)box->problem.kept_total,
+             box->solver->name, (long long)(plan->problem.kept_total - box->problem.kept_total), data->count - 1);
+}
+
+static void forget(struct mf_plan *plan)
+{
+    struct framed_plan *data = plan->data;
+    for (int p = 0; data && p < data->count; p++)
+        mf_plan_destroy(data->part[p].plan);
+}
+
+const struct solver mf_solver_framed = {
+    "framed",   "windows that leave their tensor: outputs whose windows do not, then those around",
+    applicable, make,
+    execute,    print,
+    forget,
+};
