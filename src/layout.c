@@ -188,7 +188,7 @@ static mf_status add_outputs(const struct modes *modes, const DLTensor *outputs,
 
 /* ---- canonical form ---- */
 
-static void copy_loop(struct nest *to, int t, const struct nest *from, int f)
+void mf_nest_copy_loop(struct nest *to, int t, const struct nest *from, int f)
 {
     to->size[t] = from->size[f];
     to->index[t] = from->index[f];
@@ -224,10 +224,10 @@ static void append_loop(struct nest *to, int first, int *count, const struct nes
 {
     if (from->size[f] == 1)
         return;
-    copy_loop(to, first + *count, from, f);
+    mf_nest_copy_loop(to, first + *count, from, f);
     if (*count && mergeable(to, first + *count - 1, first + *count, kept)) {
         int64_t outer = to->size[first + *count - 1];
-        copy_loop(to, first + *count - 1, to, first + *count);
+        mf_nest_copy_loop(to, first + *count - 1, to, first + *count);
         to->size[first + *count - 1] *= outer;
     } else {
         ++*count;

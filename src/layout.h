@@ -50,6 +50,9 @@ mf_status mf_problem_make(const struct modes *modes, const DLTensor *inputs, con
 mf_status mf_tensor_layout(const DLTensor *tensor, const char *what, int64_t item, int64_t *stride, int64_t *low,
                            int64_t *high);
 
+/* Loop f of `from` becomes loop t of `to`, which has as many windows, and may be the same. */
+void mf_nest_copy_loop(struct nest *to, int t, const struct nest *from, int f);
+
 /* Whether the nest numbers its reduced elements in the order as written. */
 int mf_nest_is_as_written(const struct nest *nest);
 

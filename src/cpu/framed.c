@@ -27,12 +27,11 @@ struct framed_plan {
 
 /* ---- the box ---- */
 
-/* The least and the greatest that positions of loops first ... last-1 add to a window's place. */
-static void find_span(const struct nest *nest, const struct window *window, int first, int last, int64_t *low,
-                      int64_t *high)
+/* The least and the greatest that reduced loops add to a window's place. */
+static void find_span(const struct nest *nest, const struct window *window, int64_t *low, int64_t *high)
 {
     *low = *high = 0;
-    for (int l = first; l < last; l++) {
+    for (int l = nest->kept; l < nest->kept + nest->reduced; l++) {
         const int64_t far = window->step[l] * (nest->size[l] - 1);
         *(far < 0 ? low : high) += far;
     }
@@ -41,21 +40,28 @@ static void find_span(const struct nest *nest, const struct window *window, int 
 /* Outputs k with low <= step * k < high, of those that `from` and `to` leave. */
 static void clip(int64_t step, int64_t low, int64_t high, int64_t *from, int64_t *to)
 {
-    if (step < 0) { /* as if k went the other way: -step * -k */
-        const int64_t least = high > 0 ? 0 : (-high) / -step + 1, past = low > 0 ? 0 : (-low) / -step + 1;
-        *from = least > *from ? least : *from;
-        *to = past < *to ? past : *to;
-        return;
+    if (step < 0) { /* the same of -step * k */
+        const int64_t least = 1 - high;
+        high = 1 - low;
+        low = least;
+        step = -step;
     }
     const int64_t least = low > 0 ? (low - 1) / step + 1 : 0, past = high > 0 ? (high - 1) / step + 1 : 0;
     *from = least > *from ? least : *from;
     *to = past < *to ? past : *to;
 }
 
+static int64_t outputs_of(const struct nest *nest, const struct box *box)
+{
+    int64_t outputs = 1;
+    for (int l = 0; l < nest->kept; l++)
+        outputs *= box->to[l] - box->from[l];
+    return outputs;
+}
+
 static int find_box(const struct problem *problem, struct box *box)
 {
     const struct nest *nest = &problem->memory;
-    double inside = 1;
     for (int l = 0; l < nest->kept; l++) {
         box->from[l] = 0;
         box->to[l] = nest->size[l];
@@ -69,7 +75,7 @@ static int find_box(const struct problem *problem, struct box *box)
                 return 0;
             along = window->step[l] ? l : along;
         }
-        find_span(nest, window, nest->kept, nest->kept + nest->reduced, &low, &high);
+        find_span(nest, window, &low, &high);
         low = -(window->offset + low);
         high = window->extent - window->offset - high;
         if (along < 0 && (low > 0 || high <= 0))
@@ -77,18 +83,16 @@ static int find_box(const struct problem *problem, struct box *box)
         if (along >= 0)
             clip(window->step[along], low, high, &box->from[along], &box->to[along]);
     }
-    for (int l = 0; l < nest->kept; l++) {
+    for (int l = 0; l < nest->kept; l++)
         if (box->from[l] >= box->to[l])
             return 0;
-        inside *= (double)(box->to[l] - box->from[l]);
-    }
-    return inside * LEAST_INSIDE >= (double)problem->kept_total;
+    return outputs_of(nest, box) >= problem->kept_total / LEAST_INSIDE;
 }
 
 /* ---- the parts ---- */
 
-/* Leaves the box's positions of the kept loops; loops that have one are none. */
-static void restrict_nest(struct nest *nest, const struct box *box, int has_windows, const struct problem *problem)
+/* Leaves the box's positions of the kept loops, which are the same in both nests; loops that have one are none. */
+static void restrict_nest(struct nest *nest, const struct box *box, int has_windows)
 {
     int to = 0;
     nest->window_count = has_windows ? nest->window_count : 0;
@@ -99,15 +103,8 @@ static void restrict_nest(struct nest *nest, const struct box *box, int has_wind
         const int64_t size = l < nest->kept ? box->to[l] - box->from[l] : nest->size[l];
         if (l < nest->kept && size == 1)
             continue;
-        nest->size[to] = size;
-        nest->index[to] = nest->index[l];
-        for (int i = 0; i < problem->input_count; i++)
-            nest->in[i][to] = nest->in[i][l];
-        for (int k = 0; k < problem->output_count; k++)
-            nest->out[k][to] = nest->out[k][l];
-        for (int w = 0; w < nest->window_count; w++)
-            nest->window[w].step[to] = nest->window[w].step[l];
-        to++;
+        mf_nest_copy_loop(nest, to, nest, l);
+        nest->size[to++] = size;
     }
     nest->kept = to - nest->reduced;
 }
@@ -124,9 +121,8 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
     own->device = plan->device;
     own->threads = plan->threads;
     own->problem = *problem;
-    own->problem.kept_total = 1;
+    own->problem.kept_total = outputs_of(nest, box);
     for (int l = 0; l < nest->kept; l++) {
-        own->problem.kept_total *= box->to[l] - box->from[l];
         for (int i = 0; i < problem->input_count; i++) {
             const int64_t elements = box->from[l] * nest->in[i][l];
             own->problem.in_base[i] += elements;
@@ -135,8 +131,8 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
         for (int k = 0; k < problem->output_count; k++)
             part->out[k] += box->from[l] * nest->out[k][l] * mf_dtypes[problem->out_type[k]].size;
     }
-    restrict_nest(&own->problem.memory, box, has_windows, problem);
-    restrict_nest(&own->problem.written, box, has_windows, problem);
+    restrict_nest(&own->problem.memory, box, has_windows);
+    restrict_nest(&own->problem.written, box, has_windows);
     const struct solver *const *solver = mf_solvers;
     while (*solver == &mf_solver_framed || !(*solver)->applicable(own)) /* reference is for all */
         solver++;
@@ -146,25 +142,12 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
 
 /* ---- the solver ---- */
 
-/* Whether both nests have the same kept loops. */
-static int keeps_same(const struct problem *problem)
-{
-    const struct nest *a = &problem->memory, *b = &problem->written;
-    const size_t bytes = (size_t)a->kept * sizeof *a->size;
-    int same = a->kept == b->kept && !memcmp(a->size, b->size, bytes);
-    for (int i = 0; i < problem->input_count; i++)
-        same = same && !memcmp(a->in[i], b->in[i], bytes);
-    for (int k = 0; k < problem->output_count; k++)
-        same = same && !memcmp(a->out[k], b->out[k], bytes);
-    return same;
-}
-
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     struct box box;
     return !plan->device->api && problem->memory.window_count && problem->program.reducer_count &&
-           problem->kept_total && problem->reduced_total && keeps_same(problem) && find_box(problem, &box);
+           problem->kept_total && problem->reduced_total && find_box(problem, &box);
 }
 
 static mf_status make(struct mf_plan *plan)
