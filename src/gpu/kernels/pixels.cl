@@ -225,7 +225,9 @@ static inline void store_columns(struct tensors T, shape_ptr S, GLOBAL out0_t *t
     for (int j = 0; j < 4; j++) {
         struct state s;
         s.r0 = v[j];
+#if HAS_COUNT
         s.n = S->reduced_total;
+#endif
         y[j] = values_of(s, S->reduced_total, f->r[j]);
     }
     if (out_stride(S, 0, LOOP_COLUMNS) == 1 && column + 4 <= S->p[6] && (uint64_t)to % sizeof(struct out0_vector) == 0)
