@@ -3,8 +3,8 @@
  * contract's order, each output by its own tree (sliding_tree.cl).
  *
  * Bytes: each position is read once from memory, but for those where blocks meet. A stage reads a cell of shared memory
- * (count + behind) / count times and writes it once; of windows up to 32 there is one for each loop, else two or
- * three. */
+ * (count + behind) / count times and writes it once; of windows up to 16 there is one for each loop, of longer ones
+ * two or more. */
 #include <math.h>
 #include <stdio.h>
 
@@ -32,9 +32,9 @@ struct sliding_form {
     int has_rows, has_planes, channel; /* the kept loop of channels, or -1 */
     int64_t depth, planes_in_all;
     /* narrow: the only reducer's value is an int; simple: or another of 32 bits; keeps: arrays of cells that a stage
-     * has besides those that it reads */
-    int narrow, simple, words, cell, keeps, is_long, is_tree, together /* outputs that a thread makes at once */
-        ; /* is_long: to combine two cells takes a division, or exponents */
+     * has besides those that it reads; is_long: to combine two cells takes a division, or exponents; together: outputs
+     * that a thread makes at once */
+    int narrow, simple, words, cell, keeps, is_long, is_tree, together;
     struct sliding_stages stages;
     int behind[SLIDING_STAGES]; /* mf_sliding_behind */
     /* the tile */
