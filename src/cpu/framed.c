@@ -10,6 +10,9 @@
 
 enum { MOST_PARTS = 2 * MAX_LOOPS + 1, LEAST_INSIDE = 4 /* at least one output of so many is in the box */ };
 
+/* Windows that start or end further away are left to reference, lest differences of their places overflow. */
+static const int64_t FAR = INT64_MAX / 4;
+
 /* Outputs from..to-1 of every kept loop. */
 struct box {
     int64_t from[MAX_LOOPS], to[MAX_LOOPS];
@@ -27,10 +30,10 @@ struct framed_plan {
 
 /* ---- the box ---- */
 
-/* The least and the greatest that reduced loops add to a window's place. */
+/* The least and the greatest place of a window's first output; both fit, as those of all outputs do. */
 static void find_span(const struct nest *nest, const struct window *window, int64_t *low, int64_t *high)
 {
-    *low = *high = 0;
+    *low = *high = window->offset;
     for (int l = nest->kept; l < nest->kept + nest->reduced; l++) {
         const int64_t far = window->step[l] * (nest->size[l] - 1);
         *(far < 0 ? low : high) += far;
@@ -76,12 +79,12 @@ static int find_box(const struct problem *problem, struct box *box)
             along = window->step[l] ? l : along;
         }
         find_span(nest, window, &low, &high);
-        low = -(window->offset + low);
-        high = window->extent - window->offset - high;
-        if (along < 0 && (low > 0 || high <= 0))
+        if (low < -FAR || high > FAR || window->extent > FAR)
+            return 0;
+        if (along < 0 && (low < 0 || high >= window->extent))
             return 0;
         if (along >= 0)
-            clip(window->step[along], low, high, &box->from[along], &box->to[along]);
+            clip(window->step[along], -low, window->extent - high, &box->from[along], &box->to[along]);
     }
     for (int l = 0; l < nest->kept; l++)
         if (box->from[l] >= box->to[l])
