@@ -221,6 +221,39 @@ static void test_recent_plans(void)
     CHECK(mf_fold(cpu, "i->i", "a+1", &a, &o) == MF_OK && !memcmp(y, &(int32_t){1}, 4));
 }
 
+/* ---- the choice ---- */
+
+/* Whether inputs of a size and type are one solver's, no slower one's. */
+static void test_choice(void)
+{
+    static const struct {
+        const char *modes, *expression, *solver;
+        int64_t rows, columns;
+    } cases[] = {
+        {"(2h+i)(2w+j)->hw with i=2,j=2", "max(a)", "outer", 64, 8192},
+        {"(4h+i)(4w+j)->hw with i=4,j=4", "sum(a)", "outer", 64, 8192},
+        {"(2h+i)(2w+j)->hw with i=2,j=2", "max(a)", "pool", 64, 56},
+        {"(2h+i)(2w+j)->hw with i=3,j=3", "max(a)", "sliding", 65, 8193},
+        {"(h+i-1)(w+j-1)->hw with h=64,w=8192,i=3,j=3", "argmax(a)", "framed", 64, 8192},
+    };
+    float *x = calloc(65 * 8193, sizeof *x), *y = calloc(65 * 8193, sizeof *y);
+    for (size_t c = 0; x && y && c < sizeof cases / sizeof cases[0]; c++) {
+        DLTensor in = mf_tensor(x, MF_F32, DIMS(cases[c].rows, cases[c].columns));
+        int64_t rows = cases[c].rows, columns = cases[c].columns;
+        if (cases[c].modes[0] == '(' && cases[c].modes[1] != 'h') {
+            rows /= cases[c].modes[1] - '0';
+            columns /= cases[c].modes[1] - '0';
+        }
+        DLTensor out = mf_tensor(y, MF_F32, DIMS(rows, columns));
+        mf_plan *plan = plan_with(NULL, cases[c].modes, cases[c].expression, &in, &out);
+        CHECK_MSG(plan && !strcmp(mf_plan_solver(plan), cases[c].solver), "%s %s is left to %s, not to %s",
+                  cases[c].modes, cases[c].expression, mf_plan_solver(plan), cases[c].solver);
+        mf_plan_destroy(plan);
+    }
+    free(x);
+    free(y);
+}
+
 /* ---- the environment ---- */
 
 static void test_environment(void)
@@ -356,6 +389,7 @@ int main(void)
     test_two_outputs_in_place();
     test_independence();
     test_recent_plans();
+    test_choice();
     test_environment();
     test_isas();
     test_temporaries();

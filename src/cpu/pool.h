@@ -1,4 +1,4 @@
-/* What solver "few" asks of solver "pool". */
+/* What solvers "few" and "sliding" ask of solver "pool". */
 #ifndef MF_CPU_POOL_H
 #define MF_CPU_POOL_H
 

@@ -16,6 +16,7 @@
 #include "cpu.h"
 #include "finish.h"
 #include "lanes.h"
+#include "pool.h"
 #include "sliding.h"
 
 enum {
@@ -116,8 +117,8 @@ static int find_shape(const struct problem *problem, int input, struct shape *sh
 }
 
 /* Whether others do as well: runs along rows that nobody checks are faster in solvers outer and inner, but for short
- * rows, or where each second one is an output's; and what no window leaves in solver inner where outputs are few for
- * what is folded between them, or elements many; far steps of many channels in solver few. */
+ * rows, or where each second one is an output's; long rows of neighbours that touch in outer; what no window leaves in
+ * inner where outputs are few for what is folded between them, or elements many; far steps of many channels in few. */
 static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
 {
     enum { SHORT_ROW = 128, SHORT_RUN = 16, LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32 };
@@ -140,6 +141,8 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
         return 1;
     if (is_checked)
         return waste > MOST_WASTE;
+    if (mf_is_long_pool(&plan->problem, data->input))
+        return 1;
     if (d->elements == 1)
         return !(a->step == 1 ? is_short || is_narrow || ((data->doubles || data->shares) && !is_run)
                               : a->step == 2 && a->elements > 2) ||
