@@ -243,6 +243,14 @@ static void choose_blocks(struct sliding_plan *data, int64_t item)
     data->blocks[0] = (data->positions - 1) / data->together + 1;
 }
 
+/* From a window's first row to those that one further down, by SLIDING_AHEAD at least, is the first to read. */
+static int64_t find_ahead(const struct shape *shape, int64_t item)
+{
+    const struct side *down = &shape->down;
+    const int64_t row = shape->row * item, step = down->step * row;
+    return row ? ((down->elements - 1) * down->gap + 1) * row + (SLIDING_AHEAD - 1) / step * step : SLIDING_AHEAD;
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -259,6 +267,7 @@ static mf_status make(struct mf_plan *plan)
     data->positions = problem->kept_total / (shape->down.outputs * shape->across.outputs * shape->inside);
     choose_blocks(data, mf_dtypes[problem->in_type[data->input]].size);
     data->asks = mf_reads_memory(problem);
+    data->ahead = find_ahead(shape, mf_dtypes[problem->in_type[data->input]].size);
     const enum dtype type = data->copies ? problem->in_type[data->input] : data->between;
     data->outside = mf_reducer_outside(reducer, type);
     mf_walk_make(&data->walk, shape->around, nest->size, nest->in[data->input]);

@@ -8,6 +8,9 @@
  * elements in their class. */
 enum { SHARED_ROWS = 5 };
 
+/* Bytes that are asked for before they are read. */
+enum { SLIDING_AHEAD = 16 << 10 };
+
 /* MOST: elements of a window, and rows from its first to its last one; TREE_ELEMENTS: of a tree's. TREE_PIECE: columns
  * of a tree at a time. */
 enum { MOST_ACROSS = 1024, MOST_DOWN = 128, TREE_ELEMENTS = 1024, TREE_PIECE = 1024 };
@@ -35,7 +38,8 @@ struct sliding_plan {
     int shares;                                 /* a tree along rows alone, whose parts outputs share */
     int copies;                                 /* rows of memory's type; else they are folds down, from memory */
     int is_output;                              /* the fold is the output, of its type */
-    int asks;                                   /* the operand is large */
+    int asks;                                   /* the operand is large, */
+    int64_t ahead;                              /* and asked for so many bytes after a window's first row */
     int64_t positions, together, rows, columns; /* all; of a block: positions, rows, columns */
     int64_t group;                              /* outputs of a block */
     int64_t rows_most;                          /* that there is room for */

@@ -3,7 +3,7 @@
 #include "lanes.h"
 #include "sliding.h"
 
-enum { AHEAD = 16 << 10, LINE = 64 }; /* bytes */
+enum { LINE = 64 }; /* bytes */
 
 /* What lies inside of place first, first + 1 ... : from low up to high, of count. */
 static void clip(const struct side *side, int64_t first, int64_t count, int64_t *low, int64_t *high)
@@ -74,14 +74,15 @@ static void fill_ends(struct sliding_worker *w)
     }
 }
 
-/* What lies some rows further down: processors do not see short rows beside each other coming. (Inlined, for a compiler
- * leaves calls out that do nothing else.) */
+/* What the window some steps further down is the first to read: processors do not see short rows beside each other
+ * coming. (Inlined, for a compiler leaves calls out that do nothing else.) */
 static inline __attribute__((always_inline)) void ask_ahead(const struct sliding_worker *w, uintptr_t row)
 {
-    const int64_t bytes = (w->high - w->low) * w->item, apart = w->data->shape.row * w->item;
-    for (int64_t k = 0; k < w->data->shape.down.step; k++)
+    const struct sliding_plan *data = w->data;
+    const int64_t bytes = (w->high - w->low) * w->item, apart = data->shape.row * w->item;
+    for (int64_t k = 0; k < data->shape.down.step; k++)
         for (int64_t at = 0; at < bytes; at += LINE)
-            __builtin_prefetch((const void *)(row + (uintptr_t)(k * apart + at + AHEAD)), 0, 2);
+            __builtin_prefetch((const void *)(row + (uintptr_t)(data->ahead + k * apart + at)), 0, 2);
 }
 
 /* Down the columns, from memory to rows. */
@@ -125,7 +126,7 @@ static void copy_rows(const struct sliding_worker *w)
             for (int64_t r = 0; r < w->stride; r++, to += w->pitch * w->size)
                 if (r < rows && is_inside(down, first + r * down->step))
                     mf_copy_run(to + w->low * w->size, (const void *)(from + (uintptr_t)(r * apart)),
-                                (w->high - w->low) * w->size, data->asks ? AHEAD : 0);
+                                (w->high - w->low) * w->size, data->asks ? SLIDING_AHEAD : 0);
                 else
                     fill(w, to, 0, w->pitch);
         }
