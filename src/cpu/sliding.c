@@ -122,7 +122,6 @@ static int find_shape(const struct problem *problem, int input, struct shape *sh
 static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
 {
     enum { SHORT_ROW = 128, SHORT_RUN = 16, LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32 };
-    enum { MANY = 64, FEW = 64, FEW_COPIED = 1 << 15 };
     const struct side *a = &data->shape.across, *d = &data->shape.down;
     const int is_narrow = data->first == data->then && !mf_is_class_type(data->value);
     const int is_short = a->outputs * data->shape.inside <= SHORT_ROW && a->elements < SHORT_RUN;
@@ -134,10 +133,11 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
                            : data->doubles ? MOST_AT_ONCE
                                            : a->elements;
     const struct reducer *reducer = &plan->problem.program.reducer[0];
-    const int is_checked = a->checked || d->checked,
-              is_few = elements <= FEW && data->shape.inside * elements <= FEW_COPIED;
-    if (data->shape.inside >= MANY && a->step > 1 && mf_is_class_type(plan->problem.in_type[data->input]) && is_few &&
-        (is_checked ? reducer->fold != FOLD_PROD : !mf_reducer_adds(reducer)) && !plan->problem.program.uses_count)
+    const int is_checked = a->checked || d->checked, adds = mf_reducer_adds(reducer);
+    const enum dtype type = plan->problem.in_type[data->input];
+    if (a->step > 1 && mf_has_many_channels(type, data->shape.inside, elements) &&
+        (is_checked && mf_is_class_type(type) ? reducer->fold != FOLD_PROD : !adds) &&
+        !plan->problem.program.uses_count && mf_solver_few.applicable(plan))
         return 1;
     if (is_checked)
         return waste > MOST_WASTE;

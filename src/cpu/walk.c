@@ -138,8 +138,10 @@ void mf_copy_run(void *to, const void *from, int64_t bytes, int64_t ahead)
     }
     if (ahead && b < bytes)
         __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(ahead + b)), 0, 2);
-    if (b < bytes)
-        memcpy((char *)to + b, (const char *)from + b, (size_t)(bytes - b));
+    if (b && b < bytes)
+        memcpy((char *)to + bytes - LINE, (const char *)from + bytes - LINE, LINE);
+    else if (b < bytes)
+        memcpy(to, from, (size_t)bytes);
 }
 
 /* rows runs of `bytes` bytes, CHUNK to twice as many, apart bytes from each other in memory: two copies of a constant
