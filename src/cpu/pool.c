@@ -64,8 +64,8 @@ int mf_has_many_channels(enum dtype type, int64_t channels, int64_t elements)
 }
 
 /* Extremes that others do faster: of many channels, few; of pixels that are less than a vector, and of 2 x 2 short
- * integers, sliding: on a Xeon of 2023 max of 2 x 2 of u8[128,64,64,8] 0.40 ms for 1.35, of f32 1.51 for 1.82, of planes of 112 x
- * 112 bytes 0.51 for 0.89. */
+ * integers, sliding: on a Xeon of 2023 max of 2 x 2 of u8[128,64,64,8] 0.40 ms for 1.35, of f32 1.51 for 1.82, of
+ * planes of 112 x 112 bytes 0.51 for 0.89. */
 static int loses(const struct mf_plan *plan, int input, int64_t inside, int64_t neighbours, int64_t rows)
 {
     enum { VECTOR = 64, MOST_NARROW = 4 };
