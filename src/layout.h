@@ -39,6 +39,7 @@ struct problem {
      * last. */
     int64_t low[MF_MAX_INPUTS + MF_MAX_OUTPUTS], high[MF_MAX_INPUTS + MF_MAX_OUTPUTS];
     int finish_uses[MF_MAX_INPUTS], map_uses[MF_MAX_INPUTS];
+    int framed; /* no window leaves its tensor here, but some do elsewhere in the fold that this is a part of */
 };
 
 /* Checks everything that does not depend on pointers and fills the problem (zeroed by the caller).

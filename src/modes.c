@@ -75,7 +75,7 @@ static mf_status add_part(struct scanner *s, struct mode_term *term, int mode, i
 {
     for (int i = 0; i < term->parts; i++)
         if (term->mode[i] == mode) {
-            if (!mf_add(term->coefficient[i], coefficient, &term->coefficient[i]))
+            if (!mf_add(term->coefficient[i], coefficient, &term->coefficient[i]) || term->coefficient[i] == INT64_MIN)
                 return mf_fail(MF_ERROR_OVERFLOW, "modes \"%.100s\": a coefficient does not fit in 63 bits", s->text);
             return MF_OK;
         }

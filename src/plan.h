@@ -124,6 +124,12 @@ extern const struct solver *const mf_solvers[];
 extern const struct solver *const mf_solvers_by_name[];
 /* Whether log-certified is worth while, where it applies. */
 int mf_log_products_pay(const struct mf_plan *plan);
+/* Solver reference in parts, for one that must not fail after it has written: its memory, which serves every plan of
+ * these reducers and as many elements (null: there is none), and its fold. */
+struct scratch *mf_reference_open(const struct mf_plan *plan);
+void mf_reference_run(const struct mf_plan *plan, const struct pointers *pointers, struct scratch *scratch);
+void mf_reference_close(struct scratch *scratch);
+
 /* Whether solver fused applies and is the fastest one for sums in any order. */
 int mf_fused_pays(const struct mf_plan *plan);
 

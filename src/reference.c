@@ -145,13 +145,13 @@ static void reduce_all(const struct mf_plan *plan, const struct pointers *pointe
         if (reducer->kind == RED_ARG)
             result[1].i64 = state.n;
         int64_t from, to;
-        if (plan->problem.memory.window_count && mf_reducer_of_nothing(program, reducer, &from, &to) &&
-            result[0].i64 == from)
+        if ((plan->problem.memory.window_count || plan->problem.framed) &&
+            mf_reducer_of_nothing(program, reducer, &from, &to) && result[0].i64 == from)
             result[0].i64 = to;
     }
 }
 
-static void run(const struct mf_plan *plan, const struct pointers *pointers, struct scratch *scratch)
+void mf_reference_run(const struct mf_plan *plan, const struct pointers *pointers, struct scratch *scratch)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
@@ -175,28 +175,42 @@ static void run(const struct mf_plan *plan, const struct pointers *pointers, str
     }
 }
 
-/* Everything is allocated before anything is written. */
-static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+struct scratch *mf_reference_open(const struct mf_plan *plan)
 {
     const struct program *program = &plan->problem.program;
     struct scratch *scratch = mf_calloc(sizeof *scratch);
     size_t tiles = (size_t)(plan->problem.reduced_total / TILE + 1), state = 1;
     if (!scratch)
-        return MF_ERROR_MEMORY;
+        return NULL;
     for (int r = 0; r < program->reducer_count; r++)
         if (program->reducer[r].kind == RED_USER && program->reducer[r].user->is.state_size > state)
             state = program->reducer[r].user->is.state_size;
     scratch->tiles = mf_alloc(sizeof *scratch->tiles * tiles);
     scratch->user_tile = mf_alloc_aligned(TILE * state);
     scratch->user_tiles = mf_alloc_aligned(tiles * state);
-    int ready = scratch->tiles && scratch->user_tile && scratch->user_tiles;
-    if (ready)
-        run(plan, pointers, scratch);
+    if (scratch->tiles && scratch->user_tile && scratch->user_tiles)
+        return scratch;
+    mf_reference_close(scratch);
+    return NULL;
+}
+
+void mf_reference_close(struct scratch *scratch)
+{
     mf_free(scratch->tiles);
     mf_free(scratch->user_tile);
     mf_free(scratch->user_tiles);
     mf_free(scratch);
-    return ready ? MF_OK : MF_ERROR_MEMORY;
+}
+
+/* Everything is allocated before anything is written. */
+static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
+{
+    struct scratch *scratch = mf_reference_open(plan);
+    if (!scratch)
+        return MF_ERROR_MEMORY;
+    mf_reference_run(plan, pointers, scratch);
+    mf_reference_close(scratch);
+    return MF_OK;
 }
 
 const struct solver mf_solver_reference = {

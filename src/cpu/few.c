@@ -137,9 +137,14 @@ static int applicable(const struct mf_plan *plan)
     if (input < 0 || nest->size[nest->kept - 1] > (nest->window_count ? MOST_CHECKED : MOST_COLUMNS) ||
         !find_chain(plan, input) || is_run(problem, input) || (!nest->window_count && mf_is_long_pool(problem, input)))
         return 0;
-    for (int w = 0; w < nest->window_count; w++)
-        if (nest->window[w].input != input)
+    if (!mf_nest_parts_fit(nest, nest->in[input], problem->in_base[input]))
+        return 0;
+    for (int w = 0; w < nest->window_count; w++) {
+        const struct window *window = &nest->window[w];
+        if (window->input != input || window->extent > INT64_MAX / 2 ||
+            !mf_nest_parts_fit(nest, window->step, window->offset))
             return 0;
+    }
     if (is_plain(problem, input))
         return 1;
     const int adds = reducer->fold == FOLD_SUM && (!is_float || mf_is_class_type(problem->in_type[input]));
@@ -236,8 +241,9 @@ static void fill(char *to, const union value *value, int64_t n, int64_t size)
 }
 
 /* The columns' elements, `outside` where they are not inside; in `copy` where they do not lie so. */
-static const char *find_row(const struct few_plan *data, const char *row, int64_t low, int64_t high, char *copy)
+static const char *find_row(const struct few_plan *data, uintptr_t at, int64_t low, int64_t high, char *copy)
 {
+    const char *const row = (const char *)at;
     if (low == 0 && high == data->columns && data->row.loops == 1 && data->row.stride[0] == 1)
         return row;
     const int item = (int)data->item;
@@ -281,8 +287,7 @@ static void count_inside(int64_t *counts, int64_t low, int64_t high)
 }
 
 /* The fold at one position, to `to`; counts: null where nobody asks for them. */
-static void fold(const struct few_plan *data, const char *row, const int64_t *at, char *to, char *copies,
-                 int64_t *counts)
+static void fold(const struct few_plan *data, uintptr_t row, const int64_t *at, char *to, char *copies, int64_t *counts)
 {
     const void *x[MOST_ELEMENTS];
     int64_t low[MOST_ELEMENTS], high[MOST_ELEMENTS];
@@ -291,7 +296,7 @@ static void fold(const struct few_plan *data, const char *row, const int64_t *at
         find_columns(data, at, e, &low[e], &high[e]);
         const int is_inside = low[e] < high[e];
         if (is_inside || data->in_pairs)
-            x[count++] = is_inside ? find_row(data, row + data->element[e] * data->item, low[e], high[e],
+            x[count++] = is_inside ? find_row(data, row + (uintptr_t)(data->element[e] * data->item), low[e], high[e],
                                               copies + (size_t)e * data->copy_bytes)
                                    : NULL;
         if (counts)
@@ -323,7 +328,7 @@ static void run_task(void *context, int64_t number, int thread)
     if (counts)
         memset(counts, 0, (size_t)(n * data->columns) * sizeof *counts);
     for (int64_t p = 0; p < n; p++)
-        fold(data, job->pointers->in[data->input] + offset[p] * data->item, at + p,
+        fold(data, (uintptr_t)job->pointers->in[data->input] + (uintptr_t)(offset[p] * data->item), at + p,
              (char *)finish.results.part[0][0] + p * data->columns * data->size, copies,
              counts ? counts + p * data->columns : NULL);
     mf_finish_store(&finish, first * data->columns, n * data->columns, counts);

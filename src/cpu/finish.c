@@ -27,8 +27,10 @@ enum answers mf_finish_answers(const struct mf_plan *plan)
     const struct program *program = &plan->problem.program;
     const struct reducer *reducer = &program->reducer[0];
     const struct node *root = &program->finish.node[program->output[0]];
+    int64_t from, to;
     if (program->reducer_count != 1 || program->output_count != 1 || reducer->kind != RED_FOLD ||
-        mf_dtypes[plan->problem.out_type[0]].cls != reducer->cls)
+        mf_dtypes[plan->problem.out_type[0]].cls != reducer->cls ||
+        (plan->problem.framed && mf_reducer_of_nothing(program, reducer, &from, &to)))
         return NO_ANSWERS;
     enum answers answers = ANSWERS_AS_THEY_ARE;
     if (root->op == OP_add) {
@@ -165,7 +167,7 @@ static void set_nothing(const struct finish *finish, int64_t n)
 {
     const struct program *program = &finish->fold->problem.program;
     for (int r = 0; r < program->reducer_count; r++) {
-        int64_t from, to, *result = finish->results.part[r][0];
+        int64_t from, to, *result = (int64_t *)(uintptr_t)finish->block.state[r][0]; /* the solver's own */
         if (mf_reducer_of_nothing(program, &program->reducer[r], &from, &to))
             for (int64_t i = 0; i < n; i++)
                 result[i] = result[i] == from ? to : result[i];
@@ -177,7 +179,7 @@ void mf_finish_store(struct finish *finish, int64_t o, int64_t n, const int64_t 
     const struct problem *problem = &finish->fold->problem;
     if (counts && problem->program.uses_count)
         set_counts(finish, counts, n);
-    if (problem->memory.window_count)
+    if (problem->memory.window_count || problem->framed)
         set_nothing(finish, n);
     mf_block_run(&finish->block, &finish->plan->out, finish->pointers->in, finish->pointers->out, o, n, finish->spare);
 }

@@ -124,6 +124,7 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
     own->device = plan->device;
     own->threads = plan->threads;
     own->problem = *problem;
+    own->problem.framed = 1;
     own->problem.kept_total = outputs_of(nest, box);
     for (int l = 0; l < nest->kept; l++) {
         for (int i = 0; i < problem->input_count; i++) {
@@ -137,9 +138,9 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
     restrict_nest(&own->problem.memory, box, has_windows);
     restrict_nest(&own->problem.written, box, has_windows);
     const struct solver *const *solver = mf_solvers;
-    while (*solver == &mf_solver_framed || !(*solver)->applicable(own)) /* reference is for all */
+    while (!has_windows && (*solver == &mf_solver_framed || !(*solver)->applicable(own))) /* reference is for all */
         solver++;
-    own->solver = *solver;
+    own->solver = has_windows ? &mf_solver_reference : *solver;
     return own->solver->plan ? own->solver->plan(own) : MF_OK;
 }
 
@@ -177,19 +178,31 @@ static mf_status make(struct mf_plan *plan)
     return MF_OK;
 }
 
+static struct pointers move(const struct problem *problem, const struct part *part, const struct pointers *pointers)
+{
+    struct pointers own = *pointers;
+    for (int i = 0; i < problem->input_count; i++)
+        own.in[i] = (const char *)((uintptr_t)own.in[i] + (uintptr_t)part->in[i]);
+    for (int k = 0; k < problem->output_count; k++)
+        own.out[k] += part->out[k];
+    return own;
+}
+
+/* What the slabs need is there before the box is written. */
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct framed_plan *data = plan->data;
-    for (int p = 0; p < data->count; p++) {
-        const struct part *part = &data->part[p];
-        struct pointers own = *pointers;
-        for (int i = 0; i < plan->problem.input_count; i++)
-            own.in[i] = (const char *)((uintptr_t)own.in[i] + (uintptr_t)part->in[i]);
-        for (int k = 0; k < plan->problem.output_count; k++)
-            own.out[k] += part->out[k];
-        MF_TRY(part->plan->solver->execute(part->plan, &own));
+    struct scratch *scratch = mf_reference_open(plan);
+    if (!scratch)
+        return MF_ERROR_MEMORY;
+    const struct pointers first = move(&plan->problem, &data->part[0], pointers);
+    const mf_status status = data->part[0].plan->solver->execute(data->part[0].plan, &first);
+    for (int p = 1; p < data->count && status == MF_OK; p++) {
+        const struct pointers own = move(&plan->problem, &data->part[p], pointers);
+        mf_reference_run(data->part[p].plan, &own, scratch);
     }
-    return MF_OK;
+    mf_reference_close(scratch);
+    return status;
 }
 
 static void print(const struct mf_plan *plan, char *text, size_t size)

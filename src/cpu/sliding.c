@@ -171,15 +171,16 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
     return waste * passes > MOST_WORK;
 }
 
-/* Whether windows overlap or touch, and are not too large. */
+/* Whether windows overlap or touch, and are not too large; and what is between their elements others read, or a window
+ * says that it is the tensor's (else steps of several pixels may be those of a part of a larger tensor). */
 static int fits(const struct shape *shape, int is_tree)
 {
     const struct side *a = &shape->across, *d = &shape->down;
     return shape->inside <= MOST_HALO && a->step >= 1 && a->step <= MOST_STEP && a->gap >= 1 && a->gap <= MOST_HALO &&
            a->elements <= MOST_ACROSS && (a->elements - 1) * a->gap * shape->inside <= MOST_HALO &&
-           a->step <= a->elements * a->gap && d->step >= 1 && d->step <= MOST_STEP && d->gap >= 1 &&
-           d->gap <= MOST_STEP && d->elements <= MOST_DOWN && (d->elements - 1) * d->gap <= MOST_DOWN &&
-           (!is_tree || a->elements * d->elements <= TREE_ELEMENTS);
+           a->step <= a->elements * a->gap && (a->checked || mf_gcd(a->step, a->gap) == 1) && d->step >= 1 &&
+           d->step <= MOST_STEP && d->gap >= 1 && d->gap <= MOST_STEP && d->elements <= MOST_DOWN &&
+           (d->elements - 1) * d->gap <= MOST_DOWN && (!is_tree || a->elements * d->elements <= TREE_ELEMENTS);
 }
 
 /* The kernels, and what values are between and after them; whether there are such. */
@@ -268,8 +269,12 @@ static void choose_blocks(struct sliding_plan *data, int64_t item)
 static int64_t find_ahead(const struct shape *shape, int64_t item)
 {
     const struct side *down = &shape->down;
-    const int64_t row = shape->row * item, step = down->step * row;
-    return row ? ((down->elements - 1) * down->gap + 1) * row + (SLIDING_AHEAD - 1) / step * step : SLIDING_AHEAD;
+    int64_t row, step, ahead;
+    if (!mf_mul(shape->row, item, &row) || !mf_mul(row, down->step, &step) || step < 1 ||
+        !mf_mul(row, (down->elements - 1) * down->gap + 1, &ahead) ||
+        !mf_add(ahead, (SLIDING_AHEAD - 1) / step * step, &ahead))
+        return SLIDING_AHEAD;
+    return ahead;
 }
 
 static mf_status make(struct mf_plan *plan)

@@ -49,8 +49,8 @@ static uintptr_t find_row(const struct sliding_worker *w, int64_t p, int64_t row
 {
     const struct shape *shape = &w->data->shape;
     const int64_t column = w->column * shape->across.step * shape->inside + w->low;
-    const int64_t at = w->offset[p] + row * shape->row + column;
-    return (uintptr_t)w->pointers->in[w->data->input] + (uintptr_t)(at * w->item);
+    const uint64_t at = (uint64_t)w->offset[p] + (uint64_t)row * (uint64_t)shape->row + (uint64_t)column;
+    return (uintptr_t)w->pointers->in[w->data->input] + (uintptr_t)at * (uintptr_t)w->item;
 }
 
 static void fill(const struct sliding_worker *w, char *row, int64_t low, int64_t high)
@@ -79,10 +79,12 @@ static void fill_ends(struct sliding_worker *w)
 static inline __attribute__((always_inline)) void ask_ahead(const struct sliding_worker *w, uintptr_t row)
 {
     const struct sliding_plan *data = w->data;
-    const int64_t bytes = (w->high - w->low) * w->item, apart = data->shape.row * w->item;
-    for (int64_t k = 0; k < data->shape.down.step; k++)
-        for (int64_t at = 0; at < bytes; at += LINE)
-            __builtin_prefetch((const void *)(row + (uintptr_t)(data->ahead + k * apart + at)), 0, 2);
+    const uintptr_t bytes = (uintptr_t)((w->high - w->low) * w->item);
+    const uintptr_t apart = (uintptr_t)data->shape.row * (uintptr_t)w->item;
+    row += (uintptr_t)data->ahead;
+    for (int64_t k = 0; k < data->shape.down.step; k++, row += apart)
+        for (uintptr_t at = 0; at < bytes; at += LINE)
+            __builtin_prefetch((const void *)(row + at), 0, 2);
 }
 
 /* Down the columns, from memory to rows. */
@@ -90,7 +92,7 @@ static void fold_from_memory(const struct sliding_worker *w)
 {
     const struct sliding_plan *data = w->data;
     const struct side *down = &data->shape.down;
-    const int64_t apart = down->gap * data->shape.row * w->item;
+    const uintptr_t apart = (uintptr_t)down->gap * (uintptr_t)data->shape.row * (uintptr_t)w->item;
     const void *x[MOST_DOWN];
     char *to = w->rows;
     for (int64_t p = 0; p < w->positions; p++)
@@ -100,7 +102,7 @@ static void fold_from_memory(const struct sliding_worker *w)
             const uintptr_t from = find_row(w, p, row);
             find_inside(down, row, &low, &high);
             for (int64_t i = low; i < high; i++)
-                x[i - low] = (const void *)(from + (uintptr_t)(i * apart));
+                x[i - low] = (const void *)(from + (uintptr_t)i * apart);
             if (low == high || w->low == w->high) {
                 fill(w, to, 0, w->pitch);
                 continue;
@@ -111,12 +113,24 @@ static void fold_from_memory(const struct sliding_worker *w)
         }
 }
 
+/* Whether row r of a phase is an output's: those between elements need not be the tensor's. */
+static int is_read(const struct sliding_worker *w, int64_t phase, int64_t r)
+{
+    const struct side *down = &w->data->shape.down;
+    int is = down->gap == 1;
+    for (int64_t i = 0; i < down->elements && !is; i++) {
+        const int64_t row = r - i * down->gap / down->step;
+        is = i * down->gap % down->step == phase && row >= 0 && row < w->height;
+    }
+    return is;
+}
+
 /* Rows of all phases, [phase][position][row]: those with one remainder by the step down touch. */
 static void copy_rows(const struct sliding_worker *w)
 {
     const struct sliding_plan *data = w->data;
     const struct side *down = &data->shape.down;
-    const int64_t apart = down->step * data->shape.row * w->item;
+    const uintptr_t apart = (uintptr_t)down->step * (uintptr_t)data->shape.row * (uintptr_t)w->item;
     char *to = w->rows;
     for (int64_t phase = 0; phase < down->step; phase++)
         for (int64_t p = 0; p < w->positions; p++) {
@@ -124,8 +138,8 @@ static void copy_rows(const struct sliding_worker *w)
             const int64_t rows = reach < 0 || w->low == w->high ? 0 : w->height + reach / down->step;
             const uintptr_t from = find_row(w, p, first);
             for (int64_t r = 0; r < w->stride; r++, to += w->pitch * w->size)
-                if (r < rows && is_inside(down, first + r * down->step))
-                    mf_copy_run(to + w->low * w->size, (const void *)(from + (uintptr_t)(r * apart)),
+                if (r < rows && is_inside(down, first + r * down->step) && is_read(w, phase, r))
+                    mf_copy_run(to + w->low * w->size, (const void *)(from + (uintptr_t)r * apart),
                                 (w->high - w->low) * w->size, data->asks ? SLIDING_AHEAD : 0);
                 else
                     fill(w, to, 0, w->pitch);
