@@ -124,6 +124,7 @@ static void test_mistakes(void)
         {"(9223372036854775808i)->i", MF_ERROR_OVERFLOW, {"63 bits", "character"}},
         {"(i+9223372036854775807+1)->i", MF_ERROR_OVERFLOW, {"offset", "63 bits"}},
         {"(9223372036854775807i+i)->i", MF_ERROR_OVERFLOW, {"coefficient", "63 bits"}},
+        {"(j-9223372036854775807i-i)->ij", MF_ERROR_OVERFLOW, {"coefficient", "63 bits"}},
         {"i->i with", MF_ERROR_MODES, {"mode w", "no operand"}}, {"i->i with i", MF_ERROR_MODES, {"mode w", NULL}},
         {"i->i with i=", MF_ERROR_MODES, {"a number", "the end"}},
         {"i->i with =3", MF_ERROR_MODES, {"letter", "'='"}}, {"i->i with i=-3", MF_ERROR_MODES, {"a number", "'-'"}},

@@ -4,6 +4,9 @@
 
 #include <math.h>
 #include <modefold.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "cpu/window.h"
 
@@ -27,7 +30,7 @@ static mf_status fold_with(const char *solver, const char *modes, const char *ex
 /* The five doubles at `result`, by the library's choice; the other solvers must give the same. */
 static int fold_all(const char *modes, const char *expression, const DLTensor *in, const DLTensor *out, double *result)
 {
-    static const char *const solvers[] = {"reference", "inner", "outer", "pool", "few"};
+    static const char *const solvers[] = {"reference", "inner", "outer", "pool", "sliding", "few", "framed"};
     double first[5];
     mf_status status = fold_with(NULL, modes, expression, in, out);
     if (!CHECK_MSG(status == MF_OK, "%s %s: %s", modes, expression, mf_error()))
@@ -201,6 +204,44 @@ static void test_huge_steps(void)
                       y[3], y[4]);
 }
 
+/* Parts of a larger tensor, whose other pages nobody may read: rows 0, 2, 3 and 5 of 4096 bytes, and 128 of 1024
+ * channels of f64. A solver that reads them ends this test. */
+static void test_gaps(void)
+{
+    enum { PAGE = 4096, PAGES = 32 };
+    static const char *const solvers[] = {NULL, "reference", "inner", "outer", "sliding", "few", "framed"};
+    static const struct {
+        const char *modes;
+        mf_type type;
+        int64_t shape[3], strides[3], out[3];
+        int out_ndim;
+        uint32_t pages; /* that are the part's, a bit each */
+    } cases[] = {
+        {"hi(w+j)->hw with j=3", MF_F32, {2, 2, 1024}, {2048, 3072, 1}, {2, 1022}, 2, 0x2d},
+        {"(h+i)(w+j)c->hwc with h=2,w=4,i=2,j=2", MF_F64, {3, 5, 128}, {5120, 1024, 1}, {2, 4, 128}, 3, 0x55555555},
+    };
+    char *memory = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    double *out = malloc(2 * 1024 * sizeof *out);
+    if (!CHECK(out && memory != MAP_FAILED) || sysconf(_SC_PAGESIZE) != PAGE) {
+        check_skip("reads between elements", "pages are not 4096 bytes");
+        free(out);
+        return;
+    }
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        DLTensor in = mf_tensor(memory, cases[c].type, 3, cases[c].shape);
+        DLTensor to = mf_tensor(out, cases[c].type, cases[c].out_ndim, cases[c].out);
+        in.strides = (int64_t *)(uintptr_t)cases[c].strides;
+        for (int page = 0; page < PAGES; page++)
+            CHECK(!mprotect(memory + page * PAGE, PAGE, cases[c].pages >> page & 1 ? PROT_READ : PROT_NONE));
+        for (size_t s = 0; s < sizeof solvers / sizeof solvers[0]; s++) {
+            const mf_status status = fold_with(solvers[s], cases[c].modes, "sum(a)", &in, &to);
+            CHECK_MSG(status == MF_OK || (solvers[s] && status == MF_ERROR_UNSUPPORTED), "%s", mf_error());
+        }
+    }
+    munmap(memory, PAGES * PAGE);
+    free(out);
+}
+
 int main(void)
 {
     if (mf_device_open("cpu:2", &cpu) != MF_OK)
@@ -209,6 +250,7 @@ int main(void)
     test_nothing_short();
     test_valid();
     test_huge_steps();
+    test_gaps();
     mf_device_close(cpu);
     return check_done("test_windows");
 }

@@ -137,7 +137,7 @@ static int applicable(const struct mf_plan *plan)
     if (input < 0 || nest->size[nest->kept - 1] > (nest->window_count ? MOST_CHECKED : MOST_COLUMNS) ||
         !find_chain(plan, input) || is_run(problem, input) || (!nest->window_count && mf_is_long_pool(problem, input)))
         return 0;
-    if (!mf_nest_parts_fit(nest, nest->in[input], problem->in_base[input]))
+    if (!mf_nest_parts_fit(nest, nest->in[input], problem->in_base[input])) /* nor do differences of these overflow */
         return 0;
     for (int w = 0; w < nest->window_count; w++) {
         const struct window *window = &nest->window[w];
@@ -222,13 +222,12 @@ static void find_columns(const struct few_plan *data, const int64_t *at, int e, 
         const int64_t last = first + (data->columns - 1) * step;
         if (first >= 0 && first < window->extent && last >= 0 && last < window->extent)
             continue;
-        if (step < 0) { /* counted from the other end; so far below 0 that this overflows, none is inside */
-            first = first < -INT64_MAX / 2 ? window->extent : window->extent - 1 - first;
+        if (step < 0) { /* counted from the other end */
+            first = window->extent - 1 - first;
             step = -step;
         }
         const int64_t from = first >= 0 ? 0 : step ? -(first + 1) / step + 1 : data->columns;
-        const int64_t left = first >= -INT64_MAX / 2 ? window->extent - 1 - first : INT64_MAX - 1;
-        const int64_t to = first >= window->extent ? 0 : step ? left / step + 1 : data->columns;
+        const int64_t to = first >= window->extent ? 0 : step ? (window->extent - 1 - first) / step + 1 : data->columns;
         *low = from > *low ? from : *low;
         *high = to < *high ? to : *high;
     }

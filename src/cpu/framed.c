@@ -137,10 +137,13 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
     }
     restrict_nest(&own->problem.memory, box, has_windows);
     restrict_nest(&own->problem.written, box, has_windows);
+    own->solver = &mf_solver_reference;
+    if (has_windows)
+        return MF_OK;
     const struct solver *const *solver = mf_solvers;
-    while (!has_windows && (*solver == &mf_solver_framed || !(*solver)->applicable(own))) /* reference is for all */
+    while (*solver == &mf_solver_framed || !(*solver)->applicable(own)) /* reference is for all */
         solver++;
-    own->solver = has_windows ? &mf_solver_reference : *solver;
+    own->solver = *solver;
     return own->solver->plan ? own->solver->plan(own) : MF_OK;
 }
 

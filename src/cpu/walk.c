@@ -138,7 +138,7 @@ void mf_copy_run(void *to, const void *from, int64_t bytes, int64_t ahead)
     }
     if (ahead && b < bytes)
         __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)(ahead + b)), 0, 2);
-    if (b && b < bytes)
+    if (b && b < bytes) /* a whole line again: a call for what is left costs more than several lines */
         memcpy((char *)to + bytes - LINE, (const char *)from + bytes - LINE, LINE);
     else if (b < bytes)
         memcpy(to, from, (size_t)bytes);
