@@ -71,7 +71,8 @@ static void test_fold_joined(const char *isa, const struct fold_kernels *fold, e
             for (int64_t i = 0; i < c.n; i++)
                 waiting[q * c.n + i] = load(plain, left[q], i);
         }
-        const struct joined j = {c.x, left, lanes, count, lefts, spare, c.count >= MOST ? c.x : NULL};
+        const int fetches = trial % 5 > 1;
+        const struct joined j = {c.x, left, lanes, count, lefts, spare, c.count >= MOST ? c.x : NULL, fetches};
         fold->joined(&j, out, c.n);
         int64_t i = 0;
         for (; i < c.n; i++) {

@@ -13,8 +13,9 @@
  * Other Xeons with such a cache, Sapphire and Emerald Rapids (measured on the latter), want to be asked earlier: rows
  * 8 KB (sum of bf16 .90 to .96, var .79 to .86, var of i8 .80 to .92), and 16-bit columns as a stream (.78 to .88; few
  * columns of bf16 .77 to .82, of f32 .86 to .92). Eight rows at once spare extremes much of their states: argmax of f32
- * columns .80 to .95, of f64 .75 to .95. Columns that sums are taken down are asked for then as well, once is enough
- * (8 MB of f32, in the last cache, .73 to .80).
+ * columns .80 to .95, of f64 .75 to .95. Columns that sums are taken down are eight rows then as well, asked for
+ * once, unless they are in the last cache and do not widen (2 M elements there: f32 .84 to .91, f64 .80 to .88, bf16
+ * .75 to .84, f16 .76 to .82; of more memory than caches hold f32 .87 to .89, f64 .90 to .92).
  *
  * A Zen 4 follows rows and streams by itself, and whoever asks disturbs it, most at 2 to 4 KB: without, var of rows .67
  * to .97, argmax .73 to .94, rows of two .70 to 1, sum of f16 rows .74 to 1, of i8 .69 to 1, columns of i8 .52 to .72,
@@ -84,9 +85,10 @@ const struct habits mf_habits_known[HABITS_COUNT] = {
             .stream_soon = 2048,
             .narrow = 4096,
             .narrow_soon = 2048,
-            .several = 2048,
+            .several = 1024,
             .several_soon = 1,
             .several_wide = 1024,
+            .joined_eight = 1,
             .eight = 4,
             .moments = 512,
             .columns = -1,

@@ -31,12 +31,14 @@ typedef void rows_fn(void *out, const void *x, int64_t rows, int64_t n, int64_t 
  * neighbour, then neighbouring pairs, and so on.
  * lanes * count is at most 4 where there are several lanes; lanes is at most 4.
  * spare: n elements, read by nobody else. out may be one of left. next: null, or the rows that the caller reads
- * afterwards, 8 where lanes is 1, else as many as now: their beginnings are fetched. */
+ * afterwards, 8 where lanes is 1, else as many as now: their beginnings are fetched.
+ * fetches: whether the rows come from memory, not from a cache. */
 struct joined {
     const void *const *x, *const *left;
     int64_t lanes, count, lefts;
     void *spare;
     const void *const *next;
+    int fetches;
 };
 typedef void joined_fn(const struct joined *j, void *out, int64_t n);
 

@@ -90,7 +90,7 @@ static void join_moments(const struct tile *t, int r, struct moments_chain *j, i
 }
 
 /* Reducer r's leaves number leaf ... end-1; of terms, which are summed, in the buffers of their second parts. asks: for
- * what is read next. */
+ * what is read; else it is in a cache. */
 static void join_leaves(const struct tile *t, int r, int64_t leaf, int64_t end, int asks)
 {
     struct columns *const c = t->c;
@@ -117,7 +117,8 @@ static void join_leaves(const struct tile *t, int r, int64_t leaf, int64_t end, 
         m.lanes = leaves;
         m.count = m.first[1];
         m.lefts = lefts;
-        const struct joined j = {x, left, leaves, m.count, lefts, c->buffer[r][waiting][part], m.next};
+        char *const spare = c->buffer[r][waiting][part];
+        const struct joined j = {x, left, leaves, m.count, lefts, spare, m.next, asks && c->outer->fetches};
         if (reducer->kind == RED_MOMENTS)
             join_moments(t, r, &m, waiting, at, t->groups / leaves);
         else
