@@ -149,7 +149,8 @@ static void test_plans(void)
     CHECK(works());
     FAILS(mf_plan_create(device, "ij->i", "sum(a)", &input, &output, &options, &plan), MF_ERROR_ARGUMENT,
           "there is no solver \"outer\"; there are turned map ordered contract-near contract contract-arg "
-          "contract-several sliding bytes wide slanted columns straddle interleaved abreast staged runs patches rows "
+          "contract-several quads sliding bytes wide slanted columns straddle interleaved abreast staged runs patches "
+          "rows "
           "small tiles slide slide-shared multi");
     options.solver = "map";
     FAILS(mf_plan_create(device, "ij->i", "sum(a)", &input, &output, &options, &plan), MF_ERROR_UNSUPPORTED,

@@ -76,11 +76,11 @@ static inline int mf_power_below(int64_t n)
 }
 
 extern const struct solver mf_gpu_patches, mf_gpu_turned, mf_gpu_map, mf_gpu_interleaved, mf_gpu_columns, mf_gpu_wide,
-    mf_gpu_bytes, mf_gpu_straddle, mf_gpu_slanted, mf_gpu_abreast, mf_gpu_staged, mf_gpu_runs, mf_gpu_sliding,
-    mf_gpu_ordered, mf_gpu_rows, mf_gpu_small, mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared, mf_gpu_multi,
-    mf_gpu_tensor_sum, mf_gpu_contract, mf_gpu_contract_near, mf_gpu_contract_arg, mf_gpu_contract_several,
-    mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_log_running, mf_gpu_log_two_pass, mf_gpu_cublas,
-    mf_gpu_product, mf_gpu_window, mf_gpu_pixels;
+    mf_gpu_bytes, mf_gpu_straddle, mf_gpu_slanted, mf_gpu_abreast, mf_gpu_staged, mf_gpu_runs, mf_gpu_quads,
+    mf_gpu_sliding, mf_gpu_ordered, mf_gpu_rows, mf_gpu_small, mf_gpu_tiles, mf_gpu_slide, mf_gpu_slide_shared,
+    mf_gpu_multi, mf_gpu_tensor_sum, mf_gpu_contract, mf_gpu_contract_near, mf_gpu_contract_arg,
+    mf_gpu_contract_several, mf_gpu_log_certified, mf_gpu_log_fast, mf_gpu_log_exact, mf_gpu_log_running,
+    mf_gpu_log_two_pass, mf_gpu_cublas, mf_gpu_product, mf_gpu_window, mf_gpu_pixels;
 
 /* Whether these solvers are worth while, where any order of adding will do: on CUDA. */
 int mf_gpu_product_pays(const struct mf_plan *plan);

@@ -216,6 +216,9 @@ static inline uint32_t equal_bf16(uint32_t x, uint32_t y)
 /* The lesser of a + b and c, of words and of both of their halves. */
 #define LESSER_OF_SUM(a, b, c) __viaddmin_u32(a, b, c)
 #define LESSER_OF_SUMS(a, b, c) __viaddmin_u16x2(a, b, c)
+/* Both halves of words, numbers without a sign. */
+#define GREATER_OF_PAIRS(a, b) __vmaxu2(a, b)
+#define LESSER_OF_PAIRS(a, b) __vminu2(a, b)
 
 /* e^x, x <= 0, of solvers that are asked for by name: 2^(x log2 e), the power at most 2^-22 off, relatively; subnormal
  * results are 0. */

@@ -10,6 +10,7 @@ const struct solver *const mf_gpu_solvers[] = {
     &mf_gpu_contract,
     &mf_gpu_contract_arg,
     &mf_gpu_contract_several,
+    &mf_gpu_quads,
     &mf_gpu_sliding,
     &mf_gpu_bytes,
     &mf_gpu_wide,
