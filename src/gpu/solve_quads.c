@@ -53,7 +53,7 @@ static int find_lines(const struct problem *problem, struct quads_form *form)
     form->apart = gap >= CHUNK;
     if (gap < 1 || gap > MOST_ACROSS || elements > (form->apart ? MOST_ROWS : MOST_BEHIND) || rows > MOST_ROWS ||
         (!form->apart && (elements - 1) * gap > MOST_BEHIND) || form->across < LEAST_ACROSS ||
-        form->across > MOST_ACROSS)
+        form->across > MOST_ACROSS || form->across + (elements - 1) * gap > INT32_MAX)
         return 0;
     form->rows = (int)rows;
     form->along = (int)elements;
@@ -94,23 +94,24 @@ static int find_windows(const struct problem *problem, struct quads_form *form, 
                 return 0;
             form->of_columns = 1 << w;
             form->low = window->offset < 0 ? -window->offset * channels : 0;
-            if (window->extent - window->offset < form->high / channels)
+            if (window->extent < form->high / channels + window->offset)
                 form->high = (window->extent - window->offset) * channels;
         } else if (rows++ || form->row_reduced < 0 || !moves_so(nest, w, form->row_kept, form->row_reduced, row_step))
             return 0;
     }
-    return nest->window_count < 3 && form->high <= INT32_MAX;
+    return nest->window_count < 3;
 }
 
 static int find_form(const struct mf_plan *plan, struct quads_form *form)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    enum { MOST_WORDS = 56 /* that a thread reads together */, FEW = 9 };
+    enum { MOST_WORDS = 56 /* that a thread reads together */, FEW = 9, MOST = 81 /* more are for sliding */ };
     int64_t row_step = 1;
     *form = (struct quads_form){.outs = 1};
-    if (!is_extreme(problem) || problem->reduced_total < 2 || problem->kept_total > INT32_MAX ||
-        !find_lines(problem, form) || !find_windows(problem, form, &row_step))
+    if (problem->kept_total < 1 || !is_extreme(problem) || problem->reduced_total < 2 ||
+        problem->reduced_total > MOST || problem->kept_total > INT32_MAX || !find_lines(problem, form) ||
+        !find_windows(problem, form, &row_step))
         return 0;
     const int64_t *in = nest->in[mf_gpu_only_operand(problem)];
     const int has_rows = form->row_kept >= 0, few = problem->reduced_total <= FEW && !form->apart;
