@@ -40,6 +40,7 @@ foreach(input ${INPUTS})
     if(NOT input MATCHES "/vocab/") # whose functions src/gpu/vocabulary.c finds by their lines
         string(REGEX REPLACE "\\)\n{" "){" text "${text}")
         string(REGEX REPLACE "([;}])\n}" "\\1}" text "${text}")
+        string(REGEX REPLACE ",\n([a-zA-Z(])" ",\\1" text "${text}")
     endif()
     string(APPEND all "${text}${end}")
     string(LENGTH "${text}" size)

@@ -32,7 +32,7 @@ static int is_extreme(const struct problem *problem)
 /* Which loops are a line, and which one goes from line to line. */
 static int find_lines(const struct problem *problem, struct quads_form *form)
 {
-    enum { MOST_BEHIND = 48, MOST_ROWS = 12, LEAST_ACROSS = 32, MOST_ACROSS = 1 << 30 };
+    enum { MOST_BEHIND = 48, MOST_ROWS = 12, LEAST_ACROSS = 32, MOST_ACROSS = 1 << 30, MOST_READ = 128 };
     const struct nest *nest = &problem->memory;
     const int64_t *in = nest->in[mf_gpu_only_operand(problem)], *out = nest->out[0];
     const int last = nest->kept - 1, two = nest->reduced == 2, along = nest->kept + nest->reduced - 1;
@@ -53,7 +53,7 @@ static int find_lines(const struct problem *problem, struct quads_form *form)
     form->apart = gap >= CHUNK;
     if (gap < 1 || gap > MOST_ACROSS || elements > (form->apart ? MOST_ROWS : MOST_BEHIND) || rows > MOST_ROWS ||
         (!form->apart && (elements - 1) * gap > MOST_BEHIND) || form->across < LEAST_ACROSS ||
-        form->across > MOST_ACROSS || form->across + (elements - 1) * gap > INT32_MAX)
+        form->across > MOST_ACROSS || form->across + (elements - 1) * gap > INT32_MAX - MOST_READ)
         return 0;
     form->rows = (int)rows;
     form->along = (int)elements;
@@ -99,19 +99,20 @@ static int find_windows(const struct problem *problem, struct quads_form *form, 
         } else if (rows++ || form->row_reduced < 0 || !moves_so(nest, w, form->row_kept, form->row_reduced, row_step))
             return 0;
     }
-    return nest->window_count < 3;
+    return 1;
 }
 
 static int find_form(const struct mf_plan *plan, struct quads_form *form)
 {
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    enum { MOST_WORDS = 56 /* that a thread reads together */, FEW = 9, MOST = 81 /* more are for sliding */ };
+    enum { MOST_WORDS = 56 /* that a thread reads together */, FEW = 9 };
+    enum { MOST = 81, MOST_APART = 25 /* more are for others, or take seconds to compile */ };
     int64_t row_step = 1;
     *form = (struct quads_form){.outs = 1};
     if (problem->kept_total < 1 || !is_extreme(problem) || problem->reduced_total < 2 ||
-        problem->reduced_total > MOST || problem->kept_total > INT32_MAX || !find_lines(problem, form) ||
-        !find_windows(problem, form, &row_step))
+        problem->kept_total > INT32_MAX || !find_lines(problem, form) ||
+        problem->reduced_total > (form->apart ? MOST_APART : MOST) || !find_windows(problem, form, &row_step))
         return 0;
     const int64_t *in = nest->in[mf_gpu_only_operand(problem)];
     const int has_rows = form->row_kept >= 0, few = problem->reduced_total <= FEW && !form->apart;

@@ -201,8 +201,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             UNROLL
             for (int k = 0; k <= READ; k++)
                 word[b][k] = OF_FOUR(NOTHING ^ SIGN);
-            if (line < LINES && l < left + ROWS - 1 && has_row(S, p, l))
-                past[b] = read_line(address(T, p) + down, from + j * GAP, low, high, word[b]);
+            if (line < LINES && l < left + ROWS - 1 && has_row(S, p, l)) {
+                const int end = APART && high > j * GAP + across ? j * GAP + across : high;
+                past[b] = read_line(address(T, p) + down, from + j * GAP, low > j * GAP ? low : j * GAP, end, word[b]);
+            }
         }
         LOADED();
         UNROLL
