@@ -150,8 +150,7 @@ static void test_plans(void)
     FAILS(mf_plan_create(device, "ij->i", "sum(a)", &input, &output, &options, &plan), MF_ERROR_ARGUMENT,
           "there is no solver \"outer\"; there are turned map ordered contract-near contract contract-arg "
           "contract-several quads sliding bytes wide slanted columns straddle interleaved abreast staged runs patches "
-          "rows "
-          "small tiles slide slide-shared multi");
+          "rows small tiles slide slide-shared multi");
     options.solver = "map";
     FAILS(mf_plan_create(device, "ij->i", "sum(a)", &input, &output, &options, &plan), MF_ERROR_UNSUPPORTED,
           "solver map does not apply");

@@ -81,7 +81,7 @@ struct ALIGNED(CHUNK) chunk {
     uint32_t v[WORDS];
 };
 
-/* Words from the aligned one on in which byte `from` of the line at x is: that many bytes past it, which is returned. */
+/* Words from the aligned one on in which byte `from` of the line at x is, so many bytes past its first as it returns. */
 static inline int read_line(GLOBAL const item *x, int from, int low, int high, uint32_t word[READ + 1])
 {
     const int past = (int)((size_t)(x + from) % 4), begin = from - past;
@@ -174,7 +174,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const uint32_t own = (uint32_t)BLOCK * THREADS + THREAD, block = divide_by(S->p[1], own);
-    const uint32_t plane = divide_by(S->p[3], block), rows = ROW_KEPT < 0 ? 1 : (uint32_t)S->size[ROW_KEPT < 0 ? 0 : ROW_KEPT];
+    const uint32_t plane = divide_by(S->p[3], block);
+    const uint32_t rows = ROW_KEPT < 0 ? 1 : (uint32_t)S->size[ROW_KEPT < 0 ? 0 : ROW_KEPT];
     const uint32_t row = (block - plane * (uint32_t)S->p[2]) * OUTS;
     const int from = (int)(own - block * (uint32_t)S->p[0]) * CHUNK, across = (int)S->p[4];
     const int64_t first = ((int64_t)plane * rows + row) * across;
