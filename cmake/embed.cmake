@@ -4,7 +4,7 @@
 #
 # The texts go to compilers without a file system, so their lines `#include "..."` become empty: whoever joins the texts
 # brings what they include. Comments and indentation are a third of the texts, and stay behind, as do spaces round most
-# operators, which no text has where they would matter, and the ends of some lines that are no directives.
+# operators, which no text has where they would matter, and the ends of some lines.
 # tests/test_gpu_runtime.c does the same in C.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(modefold_embed_script ${CMAKE_CURRENT_LIST_FILE})

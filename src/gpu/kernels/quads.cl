@@ -81,7 +81,7 @@ struct ALIGNED(CHUNK) chunk {
     uint32_t v[WORDS];
 };
 
-/* Words from the aligned one on in which byte `from` of the line at x is, so many bytes past its first as it returns. */
+/* Words from the aligned one on that has byte `from` of the line at x, as many bytes past its first as it returns. */
 static inline int read_line(GLOBAL const item *x, int from, int low, int high, uint32_t word[READ + 1])
 {
     const int past = (int)((size_t)(x + from) % 4), begin = from - past;
