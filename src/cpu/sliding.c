@@ -6,11 +6,11 @@
  * value at their ends that are outside of the tensor; then across all rows at once, as if t were 1, and for nothing
  * from one row to the next; then every t-th one is taken. More than a few columns of an extreme are doubled. Sums and
  * products of floats are the halving tree: rows are copied, those that are s apart beside each other, so that an
- * element of all the block's outputs is one row of numbers, from a place of its own on; along rows alone windows
- * share what their trees have in common (sliding_shared.c). Extremes of short integers stay short, and go where they
- * belong if the output is they.
- * Cost: each element once from memory; then I + J passes (of doubled ones log2 J), or as many as elements (of shared
- * trees J / 128 + 14), of the near caches. */
+ * element of all the block's outputs is one row of numbers, from a place of its own on; along rows alone, and where
+ * rows of outputs are long, outputs share what their trees have in common (sliding_strips.c). Extremes of short
+ * integers stay short, and go where they belong if the output is they.
+ * Cost: each element once from memory; then I + J passes (of doubled ones log2 J), or as many as elements (or as the
+ * trees' parts: 22 for 11 x 11, about J / 128 + 14 for J in a row), of the near caches. */
 #include <stdio.h>
 
 #include "cpu.h"
@@ -28,8 +28,8 @@ enum {
     COPIED = 2048,    /* bytes of a row, and */
     MOST_COPIED = 12, /* rows of a window, below which */
     MOST_HALO = 1024, /* elements from a window's first to its last one */
-    BATCHES = 8,      /* blocks of one task */
-    LEAST_SHARED = 9, /* elements of a tree, of which each level is shared; */
+    BATCH = 8,        /* blocks of one task */
+    LEAST_SHARED = 9, /* elements of a tree along rows whose parts are shared; */
     PASSES_SHARED = 24,
     SHARED_LEAST = 8 << 10, /* bytes of a block's row then, */
     SHARED_MOST = 16 << 10,
@@ -142,19 +142,20 @@ static int gains_along_rows(const struct mf_plan *plan, const struct sliding_pla
  * outputs are few for what is folded between them, or elements many; far steps of many channels in few. */
 static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
 {
-    enum { LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32 };
+    enum { LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32, MOST_WASTED_STRIP = 8 };
     const struct side *a = &data->shape.across, *d = &data->shape.down;
+    const int64_t row = mf_sliding_row(&data->shape, a->outputs), columns = a->outputs * data->shape.inside;
     const int is_narrow = data->first == data->then && !mf_is_class_type(data->value);
-    const int is_short = a->outputs * data->shape.inside <= SHORT_ROW && a->elements < SHORT_RUN;
+    const int is_short = columns <= SHORT_ROW && a->elements < SHORT_RUN;
     const int is_run = a->elements <= LONG_RUN && (a->elements & (a->elements - 1)) == 0;
-    const int64_t waste = mf_sliding_row(&data->shape, a->outputs) / (a->outputs * data->shape.inside);
+    const int64_t waste = row / columns;
     const int64_t elements = a->elements * d->elements;
-    const int64_t passes = data->shares    ? PASSES_SHARED
-                           : data->is_tree ? elements
-                           : data->doubles ? MOST_AT_ONCE
-                                           : a->elements;
+    const int64_t passes = data->shares || (data->is_strip && elements > PASSES_SHARED) ? PASSES_SHARED
+                           : data->is_tree                                              ? elements
+                           : data->doubles                                              ? MOST_AT_ONCE
+                                                                                        : a->elements;
     const struct reducer *reducer = &plan->problem.program.reducer[0];
-    const int is_checked = a->checked || d->checked, adds = mf_reducer_adds(reducer);
+    const int is_checked = a->checked || d->checked, adds = mf_reducer_adds(reducer), pixels = data->shape.inside > 1;
     const enum dtype type = plan->problem.in_type[data->input];
     if (a->step > 1 && mf_has_many_channels(type, data->shape.inside, elements) &&
         (is_checked && mf_is_class_type(type) ? reducer->fold != FOLD_PROD : !adds) &&
@@ -168,19 +169,33 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
         return !(a->step == 1 ? is_short || is_narrow || ((data->doubles || data->shares) && !is_run)
                               : gains_along_rows(plan, data)) ||
                waste * passes > MOST_WORK;
-    return waste * passes > MOST_WORK;
+    return data->is_strip  ? waste > MOST_WASTED_STRIP
+           : data->is_tree ? waste * passes > MOST_WORK && 4 * row > (pixels ? 16 : 9) * columns
+                           : waste * passes > MOST_WORK;
+}
+
+/* Whether rows are long enough for outputs to share parts of their trees. */
+static int has_strips(const struct sliding_plan *data)
+{
+    enum { LEAST = 16, MANY = 512, WORK = 4800 };
+    const struct side *a = &data->shape.across, *d = &data->shape.down;
+    const int64_t columns = a->outputs * data->shape.inside;
+    return data->is_tree && d->elements > 1 && d->step == 1 && columns >= LEAST &&
+           (columns >= MANY || columns * a->elements * d->elements >= WORK);
 }
 
 /* Whether windows overlap or touch, and are not too large; and what is between their elements others read, or a window
  * says that it is the tensor's (else steps of several pixels may be those of a part of a larger tensor). */
-static int fits(const struct shape *shape, int is_tree)
+static int fits(const struct sliding_plan *data)
 {
+    const struct shape *const shape = &data->shape;
     const struct side *a = &shape->across, *d = &shape->down;
     return shape->inside <= MOST_HALO && a->step >= 1 && a->step <= MOST_STEP && a->gap >= 1 && a->gap <= MOST_HALO &&
            a->elements <= MOST_ACROSS && (a->elements - 1) * a->gap * shape->inside <= MOST_HALO &&
            a->step <= a->elements * a->gap && (a->checked || mf_gcd(a->step, a->gap) == 1) && d->step >= 1 &&
            d->step <= MOST_STEP && d->gap >= 1 && d->gap <= MOST_STEP && d->elements <= MOST_DOWN &&
-           (d->elements - 1) * d->gap <= MOST_DOWN && (!is_tree || a->elements * d->elements <= TREE_ELEMENTS);
+           (d->elements - 1) * d->gap <= MOST_DOWN &&
+           (!data->is_tree || a->elements * d->elements <= (has_strips(data) ? TILE : TREE_ELEMENTS));
 }
 
 /* The kernels, and what values are between and after them; whether there are such. */
@@ -195,6 +210,7 @@ static int find_kernels(const struct mf_plan *plan, struct sliding_plan *data)
     data->first = is_short ? k->fold_from[reducer->fold][type].chain : k->fold[reducer->fold][cls].chain;
     data->then = k->fold[reducer->fold][cls].chain;
     data->value = data->between;
+    data->pair = k->map[reducer->fold == FOLD_SUM ? MAP_add : MAP_mul][cls];
     data->is_tree = mf_reducer_adds(reducer) && mf_cls_is_float(cls);
     data->shares = data->is_tree && data->shape.down.elements == 1 && data->shape.across.elements >= LEAST_SHARED;
     data->doubles = !mf_reducer_adds(reducer) && data->shape.across.elements > MOST_AT_ONCE;
@@ -209,6 +225,13 @@ static int find_kernels(const struct mf_plan *plan, struct sliding_plan *data)
     return data->first && data->then && type != DT_bool;
 }
 
+/* The parts of trees, where outputs share them. */
+static int find_parts(struct sliding_plan *data)
+{
+    data->is_strip = has_strips(data);
+    return (!data->is_strip && !data->shares) || mf_sliding_strips(&data->shape, &data->strips);
+}
+
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -219,8 +242,8 @@ static int applicable(const struct mf_plan *plan)
     return problem->program.reducer_count == 1 && reducer->kind == RED_FOLD && reducer->fold <= FOLD_MAX &&
            node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && nest->kept >= 1 &&
            nest->reduced >= 1 && nest->reduced <= 2 && problem->kept_total && problem->reduced_total &&
-           find_shape(problem, node->index, &data.shape) && find_kernels(plan, &data) &&
-           fits(&data.shape, data.is_tree) && !loses(plan, &data);
+           find_shape(problem, node->index, &data.shape) && find_kernels(plan, &data) && fits(&data) &&
+           find_parts(&data) && !loses(plan, &data);
 }
 
 /* Bytes of a block's rows of values. */
@@ -232,6 +255,26 @@ static int64_t block_bytes(const struct sliding_plan *data)
     const int64_t wanted =
         SHARED_REACHES * (a->elements - 1) * a->gap * data->shape.inside * mf_dtypes[data->value].size;
     return wanted < SHARED_LEAST ? SHARED_LEAST : wanted < SHARED_MOST ? wanted : SHARED_MOST;
+}
+
+/* Strips of columns, and of high ones so many rows that what two blocks have is little beside them. */
+static void choose_strips(struct sliding_plan *data)
+{
+    enum { STRIP_BYTES = 192 << 10, LEAST_COLUMNS = 128, BEFORE = 16 /* times the rows before the first output */ };
+    const struct shape *shape = &data->shape;
+    const struct side *a = &shape->across, *d = &shape->down;
+    const struct strips *s = &data->strips;
+    int64_t columns = STRIP_BYTES / mf_dtypes[data->value].size / s->rows - s->reach;
+    columns = ((columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns) / shape->inside - 1) / a->step + 1;
+    columns = columns < a->outputs ? columns : a->outputs;
+    data->rows = d->outputs < BEFORE * s->before ? d->outputs : BEFORE * s->before;
+    data->blocks[0] = data->positions;
+    data->blocks[1] = (d->outputs - 1) / data->rows + 1;
+    data->rows = (d->outputs - 1) / data->blocks[1] + 1;
+    data->blocks[2] = (a->outputs - 1) / columns + 1;
+    data->columns = (a->outputs - 1) / data->blocks[2] + 1;
+    data->together = 1;
+    data->pitch = mf_sliding_row(shape, data->columns);
 }
 
 /* Blocks: some positions, some rows of one, or some columns of few rows; so many that what other blocks have too is no
@@ -277,6 +320,28 @@ static int64_t find_ahead(const struct shape *shape, int64_t item)
     return ahead;
 }
 
+/* A worker's memory. */
+static void lay_out(struct sliding_plan *data, const struct problem *problem)
+{
+    const struct strips *s = &data->strips;
+    const int64_t rows = data->together * (data->rows + data->halo), step = data->copies ? data->shape.down.step : 1;
+    const int64_t line = 64 / sizeof(float); /* that a part's row may have more */
+    data->group = data->together * (data->is_strip ? 1 : data->rows) * data->columns * data->shape.inside;
+    data->finish_bytes = mf_finish_memory(&data->finish, problem, data->group);
+    data->offset_bytes = mf_array_bytes(data->together);
+    data->count_bytes = problem->program.uses_count ? mf_array_bytes(data->group) : 0;
+    data->rows_most = rows * step;
+    data->rows_bytes = data->is_strip ? 0 : mf_array_bytes(data->rows_most * data->pitch);
+    data->value_bytes = mf_array_bytes(data->is_strip ? (data->pitch - s->part[0].high + s->reach + line) * s->rows
+                                       : data->shares ? (rows * data->pitch + line) * s->parts
+                                                      : rows * data->pitch);
+    data->spare_bytes = data->is_strip || data->shares ? 0
+                        : data->is_tree                ? LANE_ROWS * mf_array_bytes(TREE_PIECE)
+                                                       : data->value_bytes;
+    data->worker_bytes = data->finish_bytes + data->offset_bytes + data->count_bytes + data->rows_bytes +
+                         data->value_bytes + data->spare_bytes + mf_array_bytes(data->pitch);
+}
+
 static mf_status make(struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -289,31 +354,24 @@ static mf_status make(struct mf_plan *plan)
     data->input = problem->program.map.node[reducer->arg[0]].index;
     find_shape(problem, data->input, &data->shape);
     find_kernels(plan, data);
+    find_parts(data);
     shape = &data->shape;
     data->positions = problem->kept_total / (shape->down.outputs * shape->across.outputs * shape->inside);
-    choose_blocks(data, mf_dtypes[problem->in_type[data->input]].size);
+    if (data->is_strip)
+        choose_strips(data);
+    else
+        choose_blocks(data, mf_dtypes[problem->in_type[data->input]].size);
+    data->batch = data->is_strip ? 1 : BATCH;
     data->asks = mf_reads_memory(problem);
     data->ahead = find_ahead(shape, mf_dtypes[problem->in_type[data->input]].size);
-    const enum dtype type = data->copies ? problem->in_type[data->input] : data->between;
+    const enum dtype type = data->is_strip ? data->value : data->copies ? problem->in_type[data->input] : data->between;
     data->outside = mf_reducer_outside(reducer, type);
     mf_walk_make(&data->walk, shape->around, nest->size, nest->in[data->input]);
     mf_finish_plan(&data->finish, problem, plan->device->kernels);
     const struct walk *out = &data->finish.out.walk[0];
     data->is_output = !mf_cls_is_float(reducer->cls) && mf_finish_answers(plan) == ANSWERS_AS_THEY_ARE &&
                       problem->out_type[0] == data->value && out->loops == 1 && out->stride[0] == 1;
-    data->group = data->together * data->rows * data->columns * shape->inside;
-    const int64_t values = data->together * (data->rows + data->halo) * data->pitch;
-    data->finish_bytes = mf_finish_memory(&data->finish, problem, data->group);
-    data->offset_bytes = mf_array_bytes(data->together);
-    data->count_bytes = problem->program.uses_count ? mf_array_bytes(data->group) : 0;
-    data->rows_most = data->together * (data->rows + data->halo) * (data->copies ? shape->down.step : 1);
-    data->rows_bytes = mf_array_bytes(data->rows_most * data->pitch);
-    data->value_bytes = mf_array_bytes(values);
-    data->spare_bytes = data->shares    ? (SHARED_ROWS - 1) * data->value_bytes
-                        : data->is_tree ? LANE_ROWS * mf_array_bytes(TREE_PIECE)
-                                        : data->value_bytes;
-    data->worker_bytes = data->finish_bytes + data->offset_bytes + data->count_bytes + data->rows_bytes +
-                         data->value_bytes + data->spare_bytes + mf_array_bytes(data->pitch);
+    lay_out(data, problem);
     return MF_OK;
 }
 
@@ -340,7 +398,7 @@ static void run_task(void *context, int64_t task, int thread)
     struct sliding_worker w = {.data = data, .pointers = job->pointers};
     mf_finish_start(&w.finish, &data->finish, job->plan, job->pointers, memory, data->group);
     w.item = mf_dtypes[job->plan->problem.in_type[data->input]].size;
-    w.size = data->copies ? w.item : mf_dtypes[data->between].size;
+    w.size = data->is_strip ? mf_dtypes[data->value].size : data->copies ? w.item : mf_dtypes[data->between].size;
     w.offset = (int64_t *)(void *)(memory += data->finish_bytes);
     memory += data->offset_bytes;
     w.counts = data->count_bytes ? (int64_t *)(void *)memory : NULL;
@@ -349,7 +407,7 @@ static void run_task(void *context, int64_t task, int thread)
     w.outside = w.value + data->value_bytes + data->spare_bytes;
     const struct walk repeat = {1, {data->pitch}, {0}};
     mf_walk_gather(&repeat, (int)w.size, (const char *)&data->outside, 0, data->pitch, w.outside);
-    for (int64_t b = task * BATCHES; b < (task + 1) * BATCHES && b < all; b++) {
+    for (int64_t b = task * data->batch; b < (task + 1) * data->batch && b < all; b++) {
         w.height = part(b % blocks[1], data->rows, down->outputs, &w.row);
         w.width = part(b / blocks[1] % blocks[2], data->columns, across->outputs, &w.column);
         w.positions = part(b / blocks[2] / blocks[1], data->together, data->positions, &w.position);
@@ -360,7 +418,7 @@ static void run_task(void *context, int64_t task, int thread)
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct sliding_plan *data = plan->data;
-    const int64_t tasks = (data->blocks[0] * data->blocks[1] * data->blocks[2] - 1) / BATCHES + 1;
+    const int64_t tasks = (data->blocks[0] * data->blocks[1] * data->blocks[2] - 1) / data->batch + 1;
     const int threads = tasks < plan->threads ? (int)tasks : plan->threads;
     struct sliding_job job = {plan, pointers, mf_alloc_aligned((size_t)threads * data->worker_bytes)};
     if (!job.memory)

@@ -4,10 +4,6 @@
 
 #include "finish.h"
 
-/* SHARED_ROWS: rows of values of trees whose parts are shared: of two kinds of lanes, now and at the next level, and of
- * elements in their class. */
-enum { SHARED_ROWS = 5 };
-
 /* Bytes that are asked for before they are read. */
 enum { SLIDING_AHEAD = 16 << 10 };
 
@@ -29,13 +25,36 @@ struct shape {
     int around;     /* kept loops that are positions */
 };
 
+/* Trees whose parts outputs share, of strips of columns (sliding_strips.c). Part 0 is the elements, the last one the
+ * outputs. */
+enum { MOST_PARTS = 192, MOST_INPUTS = 1312 }; /* of a tile there are 191 and 1279 at most */
+/* row, column: at first from the part's first element; then rows back from the input's newest one, and columns from
+ * its first one. */
+struct input {
+    short part, row, column;
+};
+/* row: the newest one, from the output's; first_row: the first one that any output needs, from that output's; oldest:
+ * that is still read, and rows: as many are kept; low, high: columns more than there are outputs. */
+struct part {
+    short first, count; /* inputs */
+    short row, first_row, oldest, rows, low, high;
+};
+struct strips {
+    int parts, inputs, rows, before, reach; /* rows: of all parts; before: rows until the first output; reach: most
+                                             * columns of a part more than there are outputs */
+    struct part part[MOST_PARTS];
+    struct input input[MOST_INPUTS];
+};
+
 struct sliding_plan {
     struct shape shape;
     chain_fn *first, *then;    /* of memory's type, of what it makes of it */
+    map_fn *pair;              /* then, of two */
     enum dtype between, value; /* what that is; and what a fold of these is */
     int input, is_tree;
     int doubles;                                /* extremes across many columns */
     int shares;                                 /* a tree along rows alone, whose parts outputs share */
+    int is_strip;                               /* a tree along rows and columns, whose parts outputs share */
     int copies;                                 /* rows of memory's type; else they are folds down, from memory */
     int is_output;                              /* the fold is the output, of its type */
     int asks;                                   /* the operand is large, */
@@ -45,10 +64,12 @@ struct sliding_plan {
     int64_t rows_most;                          /* that there is room for */
     int64_t halo, pitch; /* rows that a position has more of if they are copied; of a row of a whole block */
     int64_t blocks[3];   /* of positions, rows, columns */
+    int64_t batch;       /* blocks of one task */
     struct walk walk;    /* of positions */
     struct finish_plan finish;
     union value outside; /* what changes no value, in the rows' type */
     size_t finish_bytes, offset_bytes, rows_bytes, value_bytes, spare_bytes, count_bytes, worker_bytes;
+    struct strips strips;
 };
 
 /* Outputs whose elements are counted: row and column are -1 where all elements are inside. */
@@ -78,10 +99,16 @@ static inline int64_t mf_sliding_row(const struct shape *shape, int64_t outputs)
     return (a->step * (outputs - 1) + (a->elements - 1) * a->gap + 1) * shape->inside;
 }
 
-/* sliding_fold.c: the outputs of the worker's block. */
+/* sliding_fold.c: the outputs of the worker's block. Where row number `row` of its position p has its first element
+ * inside; and what to do with the outputs of its row h, which are in w->result. */
 void mf_sliding_block(struct sliding_worker *w);
+uintptr_t mf_sliding_row_at(const struct sliding_worker *w, int64_t p, int64_t row);
+void mf_sliding_store(struct sliding_worker *w, int64_t h);
 
-/* sliding_shared.c: trees of n columns along rows. */
-void mf_sliding_shared(struct sliding_worker *w, const char *rows, int64_t n);
+/* sliding_strips.c: the parts of windows' trees, if they are not too many; and the outputs of a worker's strip. */
+int mf_sliding_strips(const struct shape *shape, struct strips *strips);
+void mf_sliding_strip(struct sliding_worker *w);
+/* Of rows whose windows are along them alone: n outputs beside each other. */
+void mf_sliding_shared(struct sliding_worker *w, int64_t n);
 
 #endif

@@ -45,7 +45,7 @@ static void chain(chain_fn *fold, char *to, const void *const *x, int64_t count,
 }
 
 /* Where row number `row` of position p has its first element inside. */
-static uintptr_t find_row(const struct sliding_worker *w, int64_t p, int64_t row)
+uintptr_t mf_sliding_row_at(const struct sliding_worker *w, int64_t p, int64_t row)
 {
     const struct shape *shape = &w->data->shape;
     const int64_t column = w->column * shape->across.step * shape->inside + w->low;
@@ -99,7 +99,7 @@ static void fold_from_memory(const struct sliding_worker *w)
         for (int64_t r = 0; r < w->height; r++, to += w->pitch * w->size) {
             int64_t low, high;
             const int64_t row = (w->row + r) * down->step;
-            const uintptr_t from = find_row(w, p, row);
+            const uintptr_t from = mf_sliding_row_at(w, p, row);
             find_inside(down, row, &low, &high);
             for (int64_t i = low; i < high; i++)
                 x[i - low] = (const void *)(from + (uintptr_t)i * apart);
@@ -136,7 +136,7 @@ static void copy_rows(const struct sliding_worker *w)
         for (int64_t p = 0; p < w->positions; p++) {
             const int64_t reach = (down->elements - 1) * down->gap - phase, first = w->row * down->step + phase;
             const int64_t rows = reach < 0 || w->low == w->high ? 0 : w->height + reach / down->step;
-            const uintptr_t from = find_row(w, p, first);
+            const uintptr_t from = mf_sliding_row_at(w, p, first);
             for (int64_t r = 0; r < w->stride; r++, to += w->pitch * w->size)
                 if (r < rows && is_inside(down, first + r * down->step) && is_read(w, phase, r))
                     mf_copy_run(to + w->low * w->size, (const void *)(from + (uintptr_t)r * apart),
@@ -266,12 +266,20 @@ static const int64_t *find_counts(struct sliding_worker *w, int64_t row, int64_t
     return w->counts;
 }
 
-/* Outputs from number o on: some rows of the block, of all its positions. walk: of them in w->result. */
-static void store(struct sliding_worker *w, const struct walk *walk, int64_t o, int64_t row, int64_t rows)
+/* The number of the first output of row `row` of the block. */
+static int64_t find_output(const struct sliding_worker *w, int64_t row)
+{
+    const struct shape *shape = &w->data->shape;
+    const int64_t outputs = shape->across.outputs;
+    return ((w->position * shape->down.outputs + w->row + row) * outputs + w->column) * shape->inside;
+}
+
+/* Outputs of some rows of the block, of all its positions. walk: of them in w->result. */
+static void store(struct sliding_worker *w, const struct walk *walk, int64_t row, int64_t rows)
 {
     const struct sliding_plan *data = w->data;
     const int64_t size = mf_dtypes[data->value].size, width = w->width * data->shape.inside;
-    const int64_t n = w->positions * rows * width;
+    const int64_t n = w->positions * rows * width, o = find_output(w, row);
     const int is_class = mf_is_class_type(data->value);
     char *const results = w->finish.results.part[0][0];
     char *const unused = w->result == w->value ? w->value + data->value_bytes : w->value;
@@ -282,6 +290,20 @@ static void store(struct sliding_worker *w, const struct walk *walk, int64_t o, 
     if (!is_class)
         w->finish.block.kernels->load[data->value](results, to, n);
     mf_finish_store(&w->finish, o, n, w->counts ? find_counts(w, row, rows) : NULL);
+}
+
+void mf_sliding_store(struct sliding_worker *w, int64_t row)
+{
+    const struct shape *shape = &w->data->shape;
+    const int64_t n = w->width * shape->inside;
+    if (shape->across.step > 1) {
+        struct walk walk;
+        mf_walk_make(&walk, 2, (int64_t[]){w->width, shape->inside},
+                     (int64_t[]){shape->across.step * shape->inside, 1});
+        mf_walk_gather(&walk, (int)mf_dtypes[w->data->value].size, w->result, 0, n, w->finish.results.part[0][0]);
+    } else
+        w->finish.block.state[0][0] = w->result;
+    mf_finish_store(&w->finish, find_output(w, row), n, w->counts ? find_counts(w, row, 1) : NULL);
 }
 
 void mf_sliding_block(struct sliding_worker *w)
@@ -295,13 +317,17 @@ void mf_sliding_block(struct sliding_worker *w)
     w->low *= shape->inside;
     w->high *= shape->inside;
     mf_walk_offsets(&data->walk, w->position, 1, w->positions, w->offset);
+    if (data->is_strip) {
+        mf_sliding_strip(w);
+        return;
+    }
     const int64_t reach = (across->elements - 1) * across->gap * shape->inside;
     const int64_t n = ((w->positions - 1) * w->stride + w->height) * w->pitch - reach;
     fill_ends(w);
     w->result = w->value;
     (data->copies ? copy_rows : fold_from_memory)(w);
     if (data->shares)
-        mf_sliding_shared(w, find_copied(w, 0), n);
+        mf_sliding_shared(w, n);
     else
         (data->is_tree ? fold_tree : fold_any_order)(w, n);
     struct walk walk;
@@ -309,7 +335,5 @@ void mf_sliding_block(struct sliding_worker *w)
                  (int64_t[]){w->stride * w->pitch, w->pitch, across->step * shape->inside, 1});
     const int64_t at_once = w->width == across->outputs ? w->height : 1;
     for (int64_t r = 0; r < w->height; r += at_once)
-        store(w, &walk,
-              ((w->position * shape->down.outputs + w->row + r) * across->outputs + w->column) * shape->inside, r,
-              at_once);
+        store(w, &walk, r, at_once);
 }
