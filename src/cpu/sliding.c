@@ -142,7 +142,7 @@ static int gains_along_rows(const struct mf_plan *plan, const struct sliding_pla
  * outputs are few for what is folded between them, or elements many; far steps of many channels in few. */
 static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
 {
-    enum { LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32, MOST_WASTED_STRIP = 8 };
+    enum { LONG_RUN = 128, MOST_WORK = 64, MOST_WASTE = 32, MOST_WASTED_STRIP = 8, SEVERAL = 8 };
     const struct side *a = &data->shape.across, *d = &data->shape.down;
     const int64_t row = mf_sliding_row(&data->shape, a->outputs), columns = a->outputs * data->shape.inside;
     const int is_narrow = data->first == data->then && !mf_is_class_type(data->value);
@@ -169,19 +169,19 @@ static int loses(const struct mf_plan *plan, const struct sliding_plan *data)
         return !(a->step == 1 ? is_short || is_narrow || ((data->doubles || data->shares) && !is_run)
                               : gains_along_rows(plan, data)) ||
                waste * passes > MOST_WORK;
-    return data->is_strip  ? waste > MOST_WASTED_STRIP
-           : data->is_tree ? waste * passes > MOST_WORK && 4 * row > (pixels ? 16 : 9) * columns
-                           : waste * passes > MOST_WORK;
+    if (data->is_strip)
+        return waste > MOST_WASTED_STRIP;
+    return waste * passes > MOST_WORK &&
+           !(data->is_tree && d->outputs >= SEVERAL && 4 * row <= (pixels ? 16 : 9) * columns);
 }
 
-/* Whether rows are long enough for outputs to share parts of their trees. */
+/* Whether outputs may share parts of their trees in strips, which read all rows: those between elements, too. */
 static int has_strips(const struct sliding_plan *data)
 {
-    enum { LEAST = 16, MANY = 512, WORK = 4800 };
+    enum { LEAST = 8 };
     const struct side *a = &data->shape.across, *d = &data->shape.down;
-    const int64_t columns = a->outputs * data->shape.inside;
-    return data->is_tree && d->elements > 1 && d->step == 1 && columns >= LEAST &&
-           (columns >= MANY || columns * a->elements * d->elements >= WORK);
+    return data->is_tree && d->elements > 1 && d->step == 1 && (d->gap == 1 || d->checked || d->outputs >= d->gap) &&
+           a->outputs * data->shape.inside >= LEAST;
 }
 
 /* Whether windows overlap or touch, and are not too large; and what is between their elements others read, or a window
@@ -225,11 +225,37 @@ static int find_kernels(const struct mf_plan *plan, struct sliding_plan *data)
     return data->first && data->then && type != DT_bool;
 }
 
-/* The parts of trees, where outputs share them. */
-static int find_parts(struct sliding_plan *data)
+/* Whether strips are faster than each output's own tree: those of long rows are, if there are rows enough for what the
+ * first one needs; few rows must take half as long, for others are fast there. Else the time is, in .1 ns of a Xeon of
+ * 2023, COLUMN a part's input and column, PART beside it, ROW to store a row, and COUNT a pixel for how many elements
+ * are inside, where that changes. */
+static int pays_in_strips(const struct sliding_plan *data, int is_counted)
 {
-    data->is_strip = has_strips(data);
-    return (!data->is_strip && !data->shares) || mf_sliding_strips(&data->shape, &data->strips);
+    enum { LONG = 512, TIMES = 4, LEAST_COUNTED = 24, PART = 80, ROW = 1000, COUNT = 100, COUNT_CHANNEL = 15 };
+    const double COLUMN = 1.2;
+    const struct side *a = &data->shape.across, *d = &data->shape.down;
+    const struct strips *s = &data->strips;
+    const double width = (double)a->outputs, columns = width * (double)data->shape.inside, rows = (double)d->outputs;
+    if (columns >= LONG && rows >= TIMES * s->before && (!is_counted || rows >= LEAST_COUNTED))
+        return 1;
+    const double changes = !is_counted ? 0 : rows < s->before + 2 ? rows : s->before + 2;
+    double time = ROW * rows + changes * (COUNT * width + COUNT_CHANNEL * columns);
+    for (const struct part *p = s->part + 1; p < s->part + s->parts; p++)
+        time += (PART + COLUMN * p->count * columns) * (rows + p->row - p->first_row);
+    return (rows < s->before ? 2 : 1) * time <=
+           (double)(a->elements * d->elements * mf_sliding_row(&data->shape, a->outputs)) * rows;
+}
+
+/* The parts of trees, where outputs share them. */
+static int find_parts(const struct mf_plan *plan, struct sliding_plan *data)
+{
+    const struct side *a = &data->shape.across, *d = &data->shape.down;
+    const int is_counted = plan->problem.program.uses_count && (a->checked || d->checked);
+    data->is_strip =
+        has_strips(data) && mf_sliding_strips(&data->shape, &data->strips) && pays_in_strips(data, is_counted);
+    if (data->shares)
+        return mf_sliding_strips(&data->shape, &data->strips);
+    return data->is_strip || !data->is_tree || a->elements * d->elements <= TREE_ELEMENTS;
 }
 
 static int applicable(const struct mf_plan *plan)
@@ -243,7 +269,7 @@ static int applicable(const struct mf_plan *plan)
            node->op == OP_OPERAND && mf_dtypes[problem->in_type[node->index]].cls == reducer->cls && nest->kept >= 1 &&
            nest->reduced >= 1 && nest->reduced <= 2 && problem->kept_total && problem->reduced_total &&
            find_shape(problem, node->index, &data.shape) && find_kernels(plan, &data) && fits(&data) &&
-           find_parts(&data) && !loses(plan, &data);
+           find_parts(plan, &data) && !loses(plan, &data);
 }
 
 /* Bytes of a block's rows of values. */
@@ -266,7 +292,7 @@ static void choose_strips(struct sliding_plan *data)
     const struct strips *s = &data->strips;
     int64_t columns = STRIP_BYTES / mf_dtypes[data->value].size / s->rows - s->reach;
     columns = ((columns < LEAST_COLUMNS ? LEAST_COLUMNS : columns) / shape->inside - 1) / a->step + 1;
-    columns = columns < a->outputs ? columns : a->outputs;
+    columns = columns < 1 ? 1 : columns < a->outputs ? columns : a->outputs;
     data->rows = d->outputs < BEFORE * s->before ? d->outputs : BEFORE * s->before;
     data->blocks[0] = data->positions;
     data->blocks[1] = (d->outputs - 1) / data->rows + 1;
@@ -354,7 +380,7 @@ static mf_status make(struct mf_plan *plan)
     data->input = problem->program.map.node[reducer->arg[0]].index;
     find_shape(problem, data->input, &data->shape);
     find_kernels(plan, data);
-    find_parts(data);
+    find_parts(plan, data);
     shape = &data->shape;
     data->positions = problem->kept_total / (shape->down.outputs * shape->across.outputs * shape->inside);
     if (data->is_strip)
