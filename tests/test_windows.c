@@ -204,8 +204,8 @@ static void test_huge_steps(void)
                       y[3], y[4]);
 }
 
-/* Parts of a larger tensor, whose other pages nobody may read: rows 0, 2, 3 and 5 of 4096 bytes, or 0, 1, 5, 6, 10 and 11, and 128 of 1024
- * channels of f64. A solver that reads them ends this test. */
+/* Parts of a larger tensor, whose other pages nobody may read: rows 0, 2, 3 and 5 of 4096 bytes, or 0, 1, 5, 6, 10 and
+ * 11, and 128 of 1024 channels of f64. A solver that reads them ends this test. */
 static void test_gaps(void)
 {
     enum { PAGE = 4096, PAGES = 32 };
