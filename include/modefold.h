@@ -4,8 +4,8 @@
  *
  * One primitive over labelled modes of strided views: reductions, broadcasts, contractions over any semiring,
  * windows (pooling, convolution). The same bits on every instruction set, thread count, compiler and layout, of larger
- * log-space products where MF_ORDER_CONTRACT asks for them (docs/numerics.md). This header is the whole public
- * interface; it reads from simple to advanced.
+ * log-space products where MF_ORDER_CONTRACT asks for them (docs/numerics.md). This header is the whole
+ * interface of folds, from simple to advanced; modefold_match.h and modefold_net.h are the others.
  *
  *     #include <modefold.h>
  *
@@ -74,8 +74,8 @@ MF_API const char *mf_error(void);
 /* ---- 2. Tensors ----------------------------------------------------------------------------------------------- */
 
 /* Tensors are DLPack's DLTensor: data, byte_offset, dtype, ndim, shape and strides, both counted in elements;
- * strides may be null (row-major), positive, zero, negative, overlapping (inputs only). Their device must be one whose
- * memory the CPU reads, as mf_tensor sets it. */
+ * strides may be null (row-major), positive, zero, negative, overlapping (inputs only). On the CPU their device must
+ * be one whose memory it reads, as mf_tensor sets it; on a GPU it is mf_device_kind's. */
 
 enum {
     MF_MAX_RANK = 32,    /* modes of one tensor, and of one output */

@@ -132,6 +132,7 @@ typedef struct mf_net_step {
     const char *description; /* mf_plan_describe's text, or a line; valid as long as the plan */
 } mf_net_step;
 
+/* How many steps a plan has; and what step number `step` is, with its time. */
 MF_API int mf_net_plan_step_count(const mf_net_plan *plan);
 MF_API mf_status mf_net_plan_step(const mf_net_plan *plan, int step, mf_net_step *info);
 

@@ -6,8 +6,8 @@
  * value at their ends that are outside of the tensor; then across all rows at once, as if t were 1, and for nothing
  * from one row to the next; then every t-th one is taken. More than a few columns of an extreme are doubled. Sums and
  * products of floats are the halving tree: rows are copied, those that are s apart beside each other, so that an
- * element of all the block's outputs is one row of numbers, from a place of its own on; along rows alone, and where
- * rows of outputs are long, outputs share what their trees have in common (sliding_strips.c). Extremes of short
+ * element of all the block's outputs is one row of numbers, from a place of its own on; along rows alone, and down
+ * rows one apart where that pays, outputs share what their trees have in common (sliding_strips.c). Extremes of short
  * integers stay short, and go where they belong if the output is they.
  * Cost: each element once from memory; then I + J passes (of doubled ones log2 J), or as many as elements (or as the
  * trees' parts: 22 for 11 x 11, about J / 128 + 14 for J in a row), of the near caches. */

@@ -5,7 +5,6 @@
  * Compilers*, 1970): 11 x 11 elements take 34 additions instead of 120, 31 x 31 take 128 instead of 960. Each part has
  * the few rows of it that others still read, in the nearest caches. */
 #include "cpu.h"
-#include "lanes.h"
 #include "sliding.h"
 
 /* ---- Parts ---- */

@@ -10,8 +10,9 @@ _modefold()
     fi
     case $previous in
     --dtype) COMPREPLY=($(compgen -W "$types" -- "$word")); return ;;
-    --solver) COMPREPLY=($(compgen -W 'pair map outer inner reference columns ordered rows tiles automatic' -- "$word")); return ;;
+    --solver) COMPREPLY=($(compgen -W 'pair turned map contract pool sliding few outer inner framed reference direct fused openblas columns ordered rows tiles automatic' -- "$word")); return ;;
     --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90' -- "$word")); return ;;
+    --tier) COMPREPLY=($(compgen -W 'exact certified fast' -- "$word")); return ;;
     --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations turned windows calls' -- "$word")); return ;;
     --limit) COMPREPLY=($(compgen -W 'same read copy' -- "$word")); return ;;
     --backend) COMPREPLY=($(compgen -W 'scalar openblas simd cublas cuda opencl' -- "$word")); return ;;
@@ -22,8 +23,8 @@ _modefold()
     --set | --define | --threads | --count | --seed | --seconds | --elements | --bytes | --k | --difference | --ratio | --max-distance | --threshold | --overlap | --trials) return ;;
     esac
     case ${COMP_WORDS[1]} in
-    run) options='--output --set --dtype --threads --solver --device --order-as-written --order-contract --order-free --json --define' ;;
-    plan) options='--set --dtype --threads --solver --device --order-as-written --order-contract --order-free --define' ;;
+    run) options='--output --set --dtype --threads --solver --device --order-as-written --order-contract --order-free --tier --json --define' ;;
+    plan) options='--set --dtype --threads --solver --device --order-as-written --order-contract --order-free --tier --define' ;;
     verify) options='--count --seed --seconds --solver --device --file --define' ;;
     bench) options='--rows --dtype --elements --bytes --seconds --threads --solver --device --limit --json --define' ;;
     demo) options='--threads' ;;

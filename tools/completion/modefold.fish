@@ -1,7 +1,7 @@
 # fish completion for modefold
 set -l commands run plan verify bench demo info warm match detect help
 set -l types f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool
-set -l solvers pair map outer inner reference columns ordered rows tiles
+set -l solvers pair turned map contract pool sliding few outer inner framed reference direct fused openblas columns ordered rows tiles
 
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -f
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a run -d 'fold files into files or text'
@@ -23,6 +23,7 @@ complete -c modefold -n '__fish_seen_subcommand_from run plan verify bench warm'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-as-written -d 'number elements as written'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-contract -d 'the bits of every device'
 complete -c modefold -n '__fish_seen_subcommand_from run plan' -l order-free -d 'any order of adding'
+complete -c modefold -n '__fish_seen_subcommand_from run plan' -l tier -x -a 'exact certified fast' -d 'of a log-space product'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench' -l dtype -x -a "$types" -d 'types'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench demo match' -l threads -x -d 'how many threads'
 complete -c modefold -n '__fish_seen_subcommand_from run plan bench' -l solver -x -a "$solvers" -d 'this solver or none'

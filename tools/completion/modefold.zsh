@@ -15,7 +15,7 @@ _modefold() {
         'help:help on a subcommand'
     )
     types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
-    solvers=(pair map outer inner reference columns ordered rows tiles)
+    solvers=(pair turned map contract pool sliding few outer inner framed reference direct fused openblas columns ordered rows tiles)
     if (( CURRENT == 2 )); then
         _describe -t commands 'modefold subcommand' commands
         _arguments '--help[examples and subcommands]' '--version[the version]'
@@ -31,6 +31,7 @@ _modefold() {
         '--order-as-written[number elements in the order of the modes string]'
         '--order-contract[log-space products with the bits of every device]'
         '--order-free[any order of adding]'
+        '--tier[of a log-space product]:tier:(exact certified fast)'
         '*--define[an operation of your own]:text:'
         '--help[examples and options]'
     )
