@@ -1,6 +1,6 @@
-/* Solver "quads" of a GPU: extremes of bytes over windows of neighbours, four outputs a word (kernels/quads.cl): what
- * pictures are eroded and dilated by. A thread reads the lines of its outputs once; each element of a line costs two
- * operations of 32 bits for four outputs. */
+/* Solver "quads" of a GPU: extremes and means of bytes over windows of neighbours, four outputs a word
+ * (kernels/quads.cl): what pictures are eroded, dilated and blurred by. A thread reads the lines of its outputs once;
+ * each element of a line costs two operations of 32 bits for four outputs, of a mean four. */
 #include <stdio.h>
 
 #include "form.h"
@@ -10,23 +10,37 @@ enum { THREADS = 128, CHUNK = 16, MOST_OUTS = 4, LEAST_THREADS = 1 << 10 };
 
 /* See kernels/quads.cl. column: the kept loop of a line's columns; channel: that of their channels, or the same one. */
 struct quads_form {
-    int rows, along, gap, outs, apart, batch, row_kept, row_reduced, column, channel, of_columns;
+    int means, rows, along, gap, outs, apart, batch, row_kept, row_reduced, column, channel, of_columns;
     int64_t across, high, low, lines;
 };
 
-/* Whether all that is asked for is the least or the greatest one of bytes as they are. */
-static int is_extreme(const struct problem *problem)
+/* Whether a result is a mean, sum / count as it is. */
+static int is_mean(const struct problem *problem)
+{
+    const struct pool *finish = &problem->program.finish;
+    const struct node *node = &finish->node[problem->program.output[0]];
+    if (node->op != OP_div || node->cls != CLS_F64 || finish->node[node->arg[1]].op != OP_COUNT)
+        return 0;
+    node = &finish->node[node->arg[0]];
+    while (node->op == OP_CONVERT && (node->cls == CLS_F64 || (node->cls == CLS_U64 && problem->out_type[0] == DT_u8)))
+        node = &finish->node[node->arg[0]];
+    return node->op == OP_STATE;
+}
+
+/* Whether all that is asked for is the least or the greatest one of bytes as they are, or their mean as a byte. */
+static int is_of_bytes(const struct problem *problem, struct quads_form *form)
 {
     const struct program *program = &problem->program;
     const struct reducer *reducer = &program->reducer[0];
     const int operand = mf_gpu_only_operand(problem);
     if (operand < 0 || program->reducer_count != 1 || problem->output_count != 1 || reducer->kind != RED_FOLD ||
-        (reducer->fold != FOLD_MIN && reducer->fold != FOLD_MAX))
+        program->map.node[reducer->arg[0]].op != OP_OPERAND)
         return 0;
     const enum dtype type = problem->in_type[operand];
+    form->means = reducer->fold == FOLD_SUM && is_mean(problem);
     return (type == DT_u8 || type == DT_i8) && problem->out_type[0] == type &&
-           program->map.node[reducer->arg[0]].op == OP_OPERAND &&
-           program->finish.node[program->output[0]].op == OP_STATE;
+           (form->means || ((reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX) &&
+                            program->finish.node[program->output[0]].op == OP_STATE));
 }
 
 /* Which loops are a line, and which one goes from line to line. */
@@ -110,7 +124,7 @@ static int find_form(const struct mf_plan *plan, struct quads_form *form)
     enum { MOST = 81, MOST_APART = 25 /* more are for others, or take seconds to compile */ };
     int64_t row_step = 1;
     *form = (struct quads_form){.outs = 1};
-    if (problem->kept_total < 1 || !is_extreme(problem) || problem->reduced_total < 2 ||
+    if (problem->kept_total < 1 || !is_of_bytes(problem, form) || problem->reduced_total < 2 ||
         problem->kept_total > INT32_MAX || !find_lines(problem, form) ||
         problem->reduced_total > (form->apart ? MOST_APART : MOST) || !find_windows(problem, form, &row_step))
         return 0;
@@ -150,16 +164,17 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros,
                 "#define ROWS %d\n#define ALONG %d\n#define GAP %d\n#define APART %d\n#define OUTS %d\n"
                 "#define BATCH %d\n#define ROW_KEPT %d\n"
-                "#define ROW_REDUCED %d\n#define OF_COLUMNS %d\n#define IS_SIGNED %d\n#define IS_MIN %d\n",
+                "#define ROW_REDUCED %d\n#define OF_COLUMNS %d\n#define IS_SIGNED %d\n#define IS_MIN %d\n"
+                "#define MEANS %d\n",
                 form.rows, form.along, form.gap, form.apart, form.outs, form.batch, form.row_kept, form.row_reduced,
-                form.of_columns, type == DT_i8, problem->program.reducer[0].fold == FOLD_MIN);
+                form.of_columns, type == DT_i8, problem->program.reducer[0].fold == FOLD_MIN, form.means);
     snprintf(choice.text, sizeof choice.text, "%d by %d outputs of %d by %d bytes a thread", form.outs, CHUNK,
              form.rows, form.along);
     return mf_gpu_make(plan, &choice);
 }
 
 const struct solver mf_gpu_quads = {
-    "quads",        "extremes of bytes over windows, four outputs a word",
+    "quads",        "extremes and means of bytes over windows, four outputs a word",
     applicable,     make,
     mf_gpu_execute, mf_gpu_print,
     mf_gpu_forget,

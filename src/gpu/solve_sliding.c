@@ -347,17 +347,24 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
     return form->blocks && pays(problem, form);
 }
 
-/* Whether solver patches, which reads all elements of an output, is faster where it goes: of few elements (very few for
- * many pixels that are not whole groups of four channels, which it reads together), or where windows have few of each
- * other's. */
+/* Whether solver patches, which reads all elements of an output, is faster where it goes: of few elements (fewer for
+ * pixels that it reads as lines, very few for others), or where windows have few of each other's. It has short rows of an
+ * odd number of outputs only where this solver cannot go. */
 static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
 {
-    enum { FEW = 25, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };
-    enum { WIDE_STEPS = 4, WIDE_STEPS_OF_PIXELS = 2 };
+    enum { FEW = 25, FEW_OF_LINES = 16, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };
+    enum { WIDE_STEPS = 4, WIDE_STEPS_OF_PIXELS = 2, SHORT_ROW = 32 };
     const struct nest *nest = &plan->problem.memory;
     const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
-    const int is_odd = nest->size[nest->kept - 1] % TOGETHER && plan->problem.kept_total >= MANY;
-    const int few = !pixels ? FEW : is_odd ? FEW_OF_ODD : FEW_OF_PIXELS;
+    const int64_t row = nest->size[nest->kept - 1];
+    const int is_odd = row % TOGETHER && plan->problem.kept_total >= MANY;
+    int few = FEW;
+    if (!pixels && row < SHORT_ROW && row % 2)
+        return 0;
+    if (pixels && mf_gpu_patches_reads_lines(plan))
+        few = form->is_tree ? FEW : FEW_OF_LINES;
+    else if (pixels && (!form->is_tree || row % TOGETHER))
+        few = is_odd && !form->is_tree ? FEW_OF_ODD : FEW_OF_PIXELS;
     return (plan->problem.reduced_total <= few || steps >= (pixels ? WIDE_STEPS_OF_PIXELS : WIDE_STEPS)) &&
            mf_gpu_patches.applicable(plan);
 }

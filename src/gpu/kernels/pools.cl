@@ -1,13 +1,14 @@
-/* Outputs of ROWS x ALONG neighbours in rows of one operand: pools and other windows. Neighbours along the last loop are
- * APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR outputs, and reads
- * what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned ones of CHUNK
- * elements. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in which short
+/* Outputs of ROWS x ALONG elements in rows of one operand, there GAP apart: pools and other windows. Neighbours along
+ * the last loop are APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR
+ * outputs, and reads what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned
+ * ones of CHUNK elements. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in which short
  * integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
- * p[0], p[1]: threads of a row of outputs, and the divisor. */
+ * p[0], p[1]: threads of a row of outputs, and the divisor; the last one may have (SOME_COLUMNS) fewer than VECTOR.
+ * p[2], p[3]: those of a column, and the divisor, where the last one may have (SOME_ROWS) fewer than OUTS. */
 enum {
-    COLUMNS = (VECTOR - 1) * APART + ALONG,
+    COLUMNS = (VECTOR - 1) * APART + (ALONG - 1) * GAP + 1,
     LINES = (OUTS - 1) * BELOW + ROWS,
     CHUNKS = (COLUMNS - LEAD) / CHUNK,
     BEHIND = LEAD + CHUNKS * CHUNK
@@ -40,7 +41,8 @@ static inline struct place moved(shape_ptr S, struct place p, int line, int colu
 #if WINDOWS
     UNROLL
     for (int w = 0; w < WINDOWS; w++)
-        p.window[w] += OF_COLUMNS >> w & 1 ? column * window_step(S, w, LOOPS - 1) : line * window_step(S, w, KEPT);
+        p.window[w] += OF_COLUMNS >> w & 1 ? column * (window_step(S, w, LOOPS - 1) / GAP)
+                                           : line * window_step(S, w, KEPT);
 #endif
     return p;
 }
@@ -67,7 +69,7 @@ static inline void fold_one(struct tensors T, shape_ptr S, int64_t o)
     int there[ELEMENTS];
     UNROLL
     for (int e = 0; e < ELEMENTS; e++) {
-        const struct place p = moved(S, start, e / ALONG, e % ALONG);
+        const struct place p = moved(S, start, e / ALONG, e % ALONG * GAP);
         there[e] = inside(S, p);
         if (there[e])
             r[e] = fetch(T, p);
@@ -82,9 +84,13 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const uint32_t own = (uint32_t)BLOCK * THREADS + THREAD, row = divide_by(S->p[1], own);
+    const uint32_t own = (uint32_t)BLOCK * THREADS + THREAD, block = divide_by(S->p[1], own);
+    const uint32_t plane = SOME_ROWS ? divide_by(S->p[3], block) : 0, row = (block - plane * (uint32_t)S->p[2]) * OUTS;
+    const int64_t height = SOME_ROWS ? S->size[SOME_ROWS ? KEPT - 2 : 0] : 0;
+    const int left = SOME_ROWS ? (int)(height - row) : OUTS;
     const int64_t across = S->size[KEPT - 1];
-    const int64_t first = (int64_t)row * OUTS * across + (own - row * (uint32_t)S->p[0]) * VECTOR;
+    const uint32_t column = (own - block * (uint32_t)S->p[0]) * VECTOR;
+    const int64_t first = (plane * height + row) * across + column;
     if (first >= S->kept_total)
         return;
     const struct place start = kept_place(S, first);
@@ -93,16 +99,18 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     UNROLL
     for (int c = 0; c < COLUMNS; c++) /* those of chunks are, where we go on */
         column_there[c] = (c >= LEAD && c < BEHIND) || inside_some(S, moved(S, start, 0, c), 1);
-    if ((CHUNK > 1 && (size_t)address(T, moved(S, start, 0, LEAD)) % sizeof(struct chunk)) ||
+    if ((SOME_COLUMNS && column + VECTOR > across) ||
+        (CHUNK > 1 && (size_t)address(T, moved(S, start, 0, LEAD)) % sizeof(struct chunk)) ||
         !inside_some(S, moved(S, start, 0, LEAD), 1) || !inside_some(S, moved(S, start, 0, BEHIND - 1), 1)) {
         NO_UNROLL
         for (int k = 0; k < OUTS * VECTOR; k++)
-            fold_one(T, S, first + k / VECTOR * across + k % VECTOR);
+            if (k / VECTOR < left && column + k % VECTOR < across)
+                fold_one(T, S, first + k / VECTOR * across + k % VECTOR);
         return;
     }
     UNROLL
     for (int l = 0; l < LINES; l++) {
-        line_there[l] = inside_some(S, moved(S, start, l, 0), 0);
+        line_there[l] = (!SOME_ROWS || l < (left - 1) * BELOW + ROWS) && inside_some(S, moved(S, start, l, 0), 0);
         GLOBAL const item *const line = address(T, moved(S, start, l, 0));
         UNROLL
         for (int c = 0; c < COLUMNS; c++)
@@ -138,13 +146,13 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             y[v] = columns[v * APART];
             UNROLL
             for (int j = 1; j < ALONG; j++)
-                y[v] = combine(y[v], columns[v * APART + j]);
+                y[v] = combine(y[v], columns[v * APART + j * GAP]);
 #else
             struct state s[ELEMENTS];
             struct lane all = empty_lane();
             UNROLL
             for (int e = 0; e < ELEMENTS; e++) {
-                const int l = k * BELOW + e / ALONG, c = v * APART + e % ALONG;
+                const int l = k * BELOW + e / ALONG, c = v * APART + e % ALONG * GAP;
                 const int present = line_there[l] & column_there[c];
                 if (ANY_ORDER)
                     chain(S, &all, map_element(raw_of(x[l][c])), e, 0, weights_of(e), present);
@@ -154,6 +162,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
 #endif
         }
-        finish_vector(T, S, first + k * across, y);
+        if (k < left)
+            finish_vector(T, S, first + k * across, y);
     }
 }

@@ -1,7 +1,9 @@
-/* Extremes of bytes over windows of neighbours, as they are. A word whose lowest byte is number n of a line is two
- * numbers of 16 bits, whose order is that of the bytes n + 1 and n + 3, their upper halves: four neighbouring outputs
- * are two such words, for the odd ones and (a byte before) the even ones. Bytes with a sign are numbers without one,
- * their highest bit the other way round.
+/* Extremes and (MEANS) means of bytes over windows of neighbours, as they are. A word whose lowest byte is number n of
+ * a line is two numbers of 16 bits, whose order is that of the bytes n + 1 and n + 3, their upper halves: four
+ * neighbouring outputs are two such words, for the odd ones and (a byte before) the even ones. Sums are of 16 bits too,
+ * of the even and the odd bytes of a word. Bytes with a sign are numbers without one, their highest bit the other way
+ * round, so that a sum is greater by 128 for each element. A quotient in F64 that becomes a byte is that of integers
+ * towards zero: where it is none itself it is further from one than rounding reaches.
  *
  * Windows of ROWS x ALONG, whose elements in a row are GAP bytes apart, those of neighbouring outputs 1. A thread takes
  * CHUNK neighbours of OUTS rows of outputs (as many rows apart as a window's), and reads what they need of each line
@@ -13,7 +15,7 @@
  * p[5], p[6]: which bytes of a line are there, from the first output's first one on. */
 enum {
     CHUNK = 16,
-    WORDS = CHUNK / 4,
+    WORDS_OUT = CHUNK / 4,
     TAPS = APART ? 1 : ALONG,
     READ = (CHUNK + (TAPS - 1) * GAP + 3) / 4,
     LINES = (OUTS + ROWS - 1) * (APART ? ALONG : 1),
@@ -40,9 +42,11 @@ struct pairs {
     uint32_t even, odd;
 };
 
-static inline uint32_t extreme(uint32_t a, uint32_t b)
+static inline uint32_t joined_pairs(uint32_t a, uint32_t b)
 {
-#ifdef GREATER_OF_PAIRS
+#if MEANS
+    return a + b;
+#elif defined GREATER_OF_PAIRS
     return IS_MIN ? LESSER_OF_PAIRS(a, b) : GREATER_OF_PAIRS(a, b);
 #else
     const uint32_t low_a = a & 0xffff, low_b = b & 0xffff;
@@ -63,6 +67,23 @@ static inline uint32_t word_at(const uint32_t line[READ + 1], int at)
     return at < 0 ? line[0] << 8 : at % 4 ? between(line[at / 4], line[at / 4 + 1], at % 4) : line[at / 4];
 }
 
+/* The elements there of four outputs beside each other. */
+static inline struct pairs pairs_at(const uint32_t line[READ + 1], int at)
+{
+    const uint32_t word = word_at(line, at), bytes = 0x00ff00ffu;
+    struct pairs p;
+    p.even = MEANS ? word & bytes : word_at(line, at - 1);
+    p.odd = MEANS ? word >> 8 & bytes : word;
+    return p;
+}
+
+static inline struct pairs joined(struct pairs a, struct pairs b)
+{
+    a.even = joined_pairs(a.even, b.even);
+    a.odd = joined_pairs(a.odd, b.odd);
+    return a;
+}
+
 /* Bytes at ... at+3 of the line x, an aligned word, of which low ... high-1 are there. */
 static inline uint32_t some_of_word(GLOBAL const item *x, int at, int low, int high)
 {
@@ -78,7 +99,7 @@ static inline uint32_t some_of_word(GLOBAL const item *x, int at, int low, int h
 }
 
 struct ALIGNED(CHUNK) chunk {
-    uint32_t v[WORDS];
+    uint32_t v[WORDS_OUT];
 };
 
 /* Words from the aligned one on that has byte `from` of the line at x, as many bytes past its first as it returns. */
@@ -89,7 +110,7 @@ static inline int read_line(GLOBAL const item *x, int from, int low, int high, u
     if (APART && begin >= low && begin + CHUNK <= high && (size_t)(x + from) % CHUNK == 0) {
         const struct chunk c = *(GLOBAL const struct chunk *)(x + from);
         UNROLL
-        for (int k = 0; k < WORDS; k++)
+        for (int k = 0; k < WORDS_OUT; k++)
             word[k] = c.v[k];
     } else if (begin >= low && begin + 4 * (READ + 1) <= high) {
         UNROLL
@@ -104,7 +125,7 @@ static inline int read_line(GLOBAL const item *x, int from, int low, int high, u
 }
 
 /* A line's part in its outputs. */
-static inline void fold_line(const uint32_t word[READ + 1], int past, struct pairs best[WORDS])
+static inline void fold_line(const uint32_t word[READ + 1], int past, struct pairs best[WORDS_OUT])
 {
     uint32_t line[READ + 1];
     line[READ] = 0;
@@ -112,14 +133,11 @@ static inline void fold_line(const uint32_t word[READ + 1], int past, struct pai
     for (int k = 0; k < READ; k++)
         line[k] = between(word[k], word[k + 1], past) ^ OF_FOUR(SIGN);
     UNROLL
-    for (int k = 0; k < WORDS; k++) {
-        best[k].odd = word_at(line, 4 * k);
-        best[k].even = word_at(line, 4 * k - 1);
+    for (int k = 0; k < WORDS_OUT; k++) {
+        best[k] = pairs_at(line, 4 * k);
         UNROLL
-        for (int j = 1; j < TAPS; j++) {
-            best[k].odd = extreme(best[k].odd, word_at(line, 4 * k + j * GAP));
-            best[k].even = extreme(best[k].even, word_at(line, 4 * k + j * GAP - 1));
-        }
+        for (int j = 1; j < TAPS; j++)
+            best[k] = joined(best[k], pairs_at(line, 4 * k + j * GAP));
     }
 }
 
@@ -132,26 +150,91 @@ static inline void write_bytes(GLOBAL out0_t *out, const struct chunk *c, int be
 }
 
 /* The first `count` of 16 bytes, in words as far as they are aligned ones. */
-static inline void write_chunk(GLOBAL out0_t *out, const struct pairs y[WORDS], int count)
+static inline void write_chunk(GLOBAL out0_t *out, struct chunk c, int count)
 {
     const int ahead = (int)(-(size_t)out % 4), words = (count - ahead) / 4;
-    struct chunk c;
-    UNROLL
-    for (int k = 0; k < WORDS; k++)
-        c.v[k] = ((y[k].even >> 8 & 0x00ff00ffu) | (y[k].odd & 0xff00ff00u)) ^ OF_FOUR(SIGN);
     if (count >= CHUNK && (size_t)out % CHUNK == 0)
         *(GLOBAL struct chunk *)out = c;
     else if (count < 4)
         write_bytes(out, &c, 0, count);
     else {
         UNROLL
-        for (int k = 0; k < WORDS; k++)
+        for (int k = 0; k < WORDS_OUT; k++)
             if (k < words)
-                ((GLOBAL uint32_t *)(out + ahead))[k] = between(c.v[k], k + 1 < WORDS ? c.v[k + 1] : 0, ahead);
+                ((GLOBAL uint32_t *)(out + ahead))[k] = between(c.v[k], k + 1 < WORDS_OUT ? c.v[k + 1] : 0, ahead);
         write_bytes(out, &c, 0, ahead);
         write_bytes(out, &c, ahead + 4 * words, count);
     }
 }
+
+#if MEANS
+/* Sum number i of a line's part, a constant. */
+static inline int sum_at(const struct pairs y[WORDS_OUT], int i, int elements)
+{
+    const uint32_t two = i % 2 ? y[i / 4].odd : y[i / 4].even;
+    return (int)(i / 2 % 2 ? two >> 16 : two & 0xffff) - SIGN * elements;
+}
+
+/* How many elements of a line output number `at` has. */
+static inline int elements_across(int at, int low, int high)
+{
+    int n = 0;
+    UNROLL
+    for (int j = 0; j < ALONG; j++)
+        n += at + j * GAP >= low && at + j * GAP < high;
+    return n;
+}
+
+/* 2^24 / elements, rounded up. */
+static inline uint32_t part_of(int elements)
+{
+    return ((1u << 24) - 1) / (uint32_t)elements + 1;
+}
+
+/* sum / elements, towards zero, of at most 128 elements: by their part, of which less than one in 2^24 is too much, or
+ * (part 0) as a float, which is nearer than half of one element's part. */
+static inline int mean_of(int sum, int elements, uint32_t part, const int by_part)
+{
+    const int size = sum < 0 ? -sum : sum;
+    const int mean = by_part ? (int)((uint32_t)size * part >> 24) : (int)(((float)size + 0.5f) / (float)elements);
+    return sum < 0 ? -mean : mean;
+}
+
+/* Means of a row from output number `from` on, whose windows have so many rows. whole: a constant, whether they have
+ * all columns. */
+static inline struct chunk means_of(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high,
+                                    const int whole)
+{
+    const uint32_t part = whole ? part_of(rows * ALONG) : 0;
+    struct chunk c;
+    UNROLL
+    for (int k = 0; k < WORDS_OUT; k++) {
+        c.v[k] = 0;
+        UNROLL
+        for (int i = 4 * k; i < 4 * k + 4; i++) {
+            const int n = rows * (whole ? ALONG : elements_across(from + i, low, high));
+            c.v[k] |= (uint32_t)(mean_of(sum_at(y, i, n), n, part, whole) & 0xff) << 8 * (i % 4);
+        }
+    }
+    return c;
+}
+
+static inline struct chunk finished(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high)
+{
+    if (from >= low && from + CHUNK + (ALONG - 1) * GAP <= high)
+        return means_of(y, from, rows, low, high, 1);
+    return means_of(y, from, rows, low, high, 0);
+}
+#else
+static inline struct chunk finished(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high)
+{
+    struct chunk c;
+    UNROLL
+    for (int k = 0; k < WORDS_OUT; k++)
+        c.v[k] = ((y[k].even >> 8 & 0x00ff00ffu) | (y[k].odd & 0xff00ff00u)) ^ OF_FOUR(SIGN);
+    return c;
+}
+#endif
 
 /* Whether row number l of windows is there. */
 static inline int has_row(shape_ptr S, struct place p, int l)
@@ -183,13 +266,16 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         return;
     const int left = (int)(rows - row), low = (int)S->p[5], high = (int)S->p[6];
     const struct place p = kept_place(S, first);
-    GLOBAL out0_t *const out = T.out0 + kept_target(S, first).o0 + from;
-    struct pairs y[OUTS][WORDS];
+    GLOBAL out0_t *out = T.out0 + kept_target(S, first).o0 + from;
+    struct pairs y[OUTS][WORDS_OUT];
+    int rows_there[OUTS];
     UNROLL
-    for (int r = 0; r < OUTS; r++)
+    for (int r = 0; r < OUTS; r++) {
+        rows_there[r] = 0;
         UNROLL
-        for (int k = 0; k < WORDS; k++)
+        for (int k = 0; k < WORDS_OUT; k++)
             y[r][k].even = y[r][k].odd = OF_FOUR(NOTHING);
+    }
     UNROLL
     for (int first_line = 0; first_line < LINES; first_line += BATCH) {
         uint32_t word[BATCH][READ + 1];
@@ -203,6 +289,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             for (int k = 0; k <= READ; k++)
                 word[b][k] = OF_FOUR(NOTHING ^ SIGN);
             if (line < LINES && l < left + ROWS - 1 && has_row(S, p, l)) {
+                UNROLL
+                for (int r = 0; r < OUTS; r++)
+                    rows_there[r] += j == 0 && l >= r && l < r + ROWS;
                 const int end = APART && high > j * GAP + across ? j * GAP + across : high;
                 past[b] = read_line(address(T, p) + down, from + j * GAP, low > j * GAP ? low : j * GAP, end, word[b]);
             }
@@ -211,21 +300,21 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         UNROLL
         for (int b = 0; b < BATCH; b++) {
             const int line = first_line + b, l = APART ? line / ALONG : line;
-            struct pairs best[WORDS];
+            struct pairs best[WORDS_OUT];
             fold_line(word[b], past[b], best);
             UNROLL
             for (int r = 0; r < OUTS; r++)
                 UNROLL
-                for (int k = 0; k < WORDS; k++)
-                    if (line < LINES && l >= r && l < r + ROWS) {
-                        y[r][k].even = extreme(y[r][k].even, best[k].even);
-                        y[r][k].odd = extreme(y[r][k].odd, best[k].odd);
-                    }
+                for (int k = 0; k < WORDS_OUT; k++)
+                    if (line < LINES && l >= r && l < r + ROWS)
+                        y[r][k] = joined(y[r][k], best[k]);
         }
     }
     UNROLL
     for (int r = 0; r < OUTS; r++)
-        if (r < left)
-            write_chunk(out + (ROW_KEPT < 0 ? 0 : r * out_stride(S, 0, ROW_KEPT < 0 ? 0 : ROW_KEPT)), y[r],
-                        across - from < CHUNK ? across - from : CHUNK);
+        if (r < left) {
+            const int count = across - from < CHUNK ? across - from : CHUNK;
+            write_chunk(out, finished(y[r], from, rows_there[r], low, high), count);
+            out += ROW_KEPT < 0 ? 0 : out_stride(S, 0, ROW_KEPT < 0 ? 0 : ROW_KEPT);
+        }
 }
