@@ -200,8 +200,7 @@ void mf_nest_copy_loop(struct nest *to, int t, const struct nest *from, int f)
         to->window[w].step[t] = from->window[w].step[f];
 }
 
-/* Whether outer's stride continues inner's over its whole size. */
-static int continues(int64_t outer, int64_t inner, int64_t size)
+int mf_stride_continues(int64_t outer, int64_t inner, int64_t size)
 {
     return (__int128)inner * size == outer;
 }
@@ -209,13 +208,13 @@ static int continues(int64_t outer, int64_t inner, int64_t size)
 static int mergeable(const struct nest *nest, int outer, int inner, int kept)
 {
     int64_t n = nest->size[inner];
-    int ok = kept || continues(nest->index[outer], nest->index[inner], n);
+    int ok = kept || mf_stride_continues(nest->index[outer], nest->index[inner], n);
     for (int i = 0; ok && i < MF_MAX_INPUTS; i++)
-        ok = continues(nest->in[i][outer], nest->in[i][inner], n);
+        ok = mf_stride_continues(nest->in[i][outer], nest->in[i][inner], n);
     for (int k = 0; ok && kept && k < MF_MAX_OUTPUTS; k++)
-        ok = continues(nest->out[k][outer], nest->out[k][inner], n);
+        ok = mf_stride_continues(nest->out[k][outer], nest->out[k][inner], n);
     for (int w = 0; ok && w < nest->window_count; w++)
-        ok = continues(nest->window[w].step[outer], nest->window[w].step[inner], n);
+        ok = mf_stride_continues(nest->window[w].step[outer], nest->window[w].step[inner], n);
     return ok;
 }
 

@@ -54,6 +54,9 @@ mf_status mf_tensor_layout(const DLTensor *tensor, const char *what, int64_t ite
 /* Loop f of `from` becomes loop t of `to`, which has as many windows, and may be the same. */
 void mf_nest_copy_loop(struct nest *to, int t, const struct nest *from, int f);
 
+/* Whether a loop's stride continues that of the one inside over its whole size. */
+int mf_stride_continues(int64_t outer, int64_t inner, int64_t size);
+
 /* Whether the nest numbers its reduced elements in the order as written. */
 int mf_nest_is_as_written(const struct nest *nest);
 

@@ -106,21 +106,29 @@ static int find_pool(const struct problem *problem, const struct nest *nest, str
     return pool->vector > 1 && (gap == 1 || pool->rows * columns <= MOST_READ) && find_windows(nest, pool);
 }
 
+/* x times the channels; 0 where it is so much that sums of such products may not fit. */
+static int scale(int64_t *x, int64_t channels)
+{
+    enum { MOST = 1 << 24 };
+    const int fits = *x >= -MOST && *x <= MOST;
+    *x *= fits ? channels : 1;
+    return fits;
+}
+
 /* Columns of pixels and their channels as one loop along a line, which windows then leave by so many channels together.
  * Returns 0 where they are not that. */
 static int merge_channels(const struct problem *problem, struct nest *line)
 {
-    enum { MOST = 1 << 24 };
     const struct nest *nest = &problem->memory;
     const int last = nest->kept - 1, loops = nest->kept + nest->reduced;
     const int64_t channels = nest->size[last];
     if (last < 1 || channels > MOST_CHANNELS)
         return 0;
     for (int i = 0; i < problem->input_count; i++)
-        if (nest->in[i][last - 1] != channels * nest->in[i][last])
+        if (!mf_stride_continues(nest->in[i][last - 1], nest->in[i][last], channels))
             return 0;
     for (int k = 0; k < problem->output_count; k++)
-        if (nest->out[k][last - 1] != channels * nest->out[k][last])
+        if (!mf_stride_continues(nest->out[k][last - 1], nest->out[k][last], channels))
             return 0;
     *line = *nest;
     for (int l = last; l < loops; l++)
@@ -134,15 +142,11 @@ static int merge_channels(const struct problem *problem, struct nest *line)
             return 0;
         if (!step)
             continue;
-        if (window->offset < -MOST || window->offset > MOST || window->extent > MOST)
+        int fits = scale(&window->offset, channels) && scale(&window->extent, channels);
+        for (int l = 0; l < loops - 1; l++)
+            fits = fits && scale(&window->step[l], channels);
+        if (!fits)
             return 0;
-        window->offset *= channels;
-        window->extent *= channels;
-        for (int l = 0; l < loops - 1; l++) {
-            if (window->step[l] < -MOST || window->step[l] > MOST)
-                return 0;
-            window->step[l] *= channels;
-        }
         window->step[last - 1] = 1;
     }
     return 1;

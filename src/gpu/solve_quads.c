@@ -6,7 +6,7 @@
 #include "form.h"
 #include "texts.h"
 
-enum { THREADS = 128, CHUNK = 16, MOST_OUTS = 4, LEAST_THREADS = 1 << 10 };
+enum { THREADS = 128, CHUNK = 16, MOST_OUTS = 4, LEAST_THREADS = 1 << 15 };
 
 /* See kernels/quads.cl. column: the kept loop of a line's columns; channel: that of their channels, or the same one. */
 struct quads_form {

@@ -1,8 +1,8 @@
 /* Outputs of ROWS x ALONG elements in rows of one operand, there GAP apart: pools and other windows. Neighbours along
  * the last loop are APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR
  * outputs, and reads what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned
- * ones of CHUNK elements. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in which short
- * integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
+ * ones of CHUNK elements. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in
+ * which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
  * p[0], p[1]: threads of a row of outputs, and the divisor; the last one may have (SOME_COLUMNS) fewer than VECTOR.
@@ -58,6 +58,24 @@ static inline int inside_some(shape_ptr S, struct place p, int of_columns)
             yes &= is_within(S, p, w);
 #endif
     return yes;
+}
+
+static inline int lines_there(const int there[ROWS])
+{
+    int n = 0;
+    UNROLL
+    for (int l = 0; l < ROWS; l++)
+        n += there[l];
+    return n;
+}
+
+static inline int columns_there(const int there[(ALONG - 1) * GAP + 1])
+{
+    int n = 0;
+    UNROLL
+    for (int j = 0; j < ALONG; j++)
+        n += there[j * GAP];
+    return n;
 }
 
 /* One output, wherever its elements are. */
@@ -160,6 +178,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
                     s[e] = one_element(S, raw_of(x[l][c]), e, present);
             }
             y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
+#endif
+#if HAS_COUNT /* the tree's counts are not computed then, but for moments */
+            y[v].n = lines_there(line_there + k * BELOW) * columns_there(column_there + v * APART);
 #endif
         }
         if (k < left)

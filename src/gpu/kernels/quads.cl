@@ -67,22 +67,66 @@ static inline uint32_t word_at(const uint32_t line[READ + 1], int at)
     return at < 0 ? line[0] << 8 : at % 4 ? between(line[at / 4], line[at / 4 + 1], at % 4) : line[at / 4];
 }
 
-/* The elements there of four outputs beside each other. */
-static inline struct pairs pairs_at(const uint32_t line[READ + 1], int at)
-{
-    const uint32_t word = word_at(line, at), bytes = 0x00ff00ffu;
-    struct pairs p;
-    p.even = MEANS ? word & bytes : word_at(line, at - 1);
-    p.odd = MEANS ? word >> 8 & bytes : word;
-    return p;
-}
-
 static inline struct pairs joined(struct pairs a, struct pairs b)
 {
     a.even = joined_pairs(a.even, b.even);
     a.odd = joined_pairs(a.odd, b.odd);
     return a;
 }
+
+#if MEANS
+/* A line's even and odd bytes, as numbers of 16 bits. */
+struct split {
+    uint32_t even[READ + 1], odd[READ + 1];
+};
+
+/* Two of them, of which number `at` is the first. */
+static inline uint32_t two_at(const uint32_t number[READ + 1], int at)
+{
+    return at % 2 ? between(number[at / 2], number[at / 2 + 1], 2) : number[at / 2];
+}
+
+static inline struct split taps_of(const uint32_t line[READ + 1])
+{
+    struct split s;
+    UNROLL
+    for (int k = 0; k <= READ; k++) {
+        s.even[k] = line[k] & 0x00ff00ffu;
+        s.odd[k] = line[k] >> 8 & 0x00ff00ffu;
+    }
+    return s;
+}
+
+/* The elements there of four outputs beside each other. */
+static inline struct pairs pairs_at(struct split s, int at)
+{
+    struct pairs p;
+    p.even = two_at(at % 2 ? s.odd : s.even, at / 2);
+    p.odd = two_at(at % 2 ? s.even : s.odd, at / 2 + at % 2);
+    return p;
+}
+#else
+struct split {
+    uint32_t word[READ + 1];
+};
+
+static inline struct split taps_of(const uint32_t line[READ + 1])
+{
+    struct split s;
+    UNROLL
+    for (int k = 0; k <= READ; k++)
+        s.word[k] = line[k];
+    return s;
+}
+
+static inline struct pairs pairs_at(struct split s, int at)
+{
+    struct pairs p;
+    p.even = word_at(s.word, at - 1);
+    p.odd = word_at(s.word, at);
+    return p;
+}
+#endif
 
 /* Bytes at ... at+3 of the line x, an aligned word, of which low ... high-1 are there. */
 static inline uint32_t some_of_word(GLOBAL const item *x, int at, int low, int high)
@@ -132,12 +176,13 @@ static inline void fold_line(const uint32_t word[READ + 1], int past, struct pai
     UNROLL
     for (int k = 0; k < READ; k++)
         line[k] = between(word[k], word[k + 1], past) ^ OF_FOUR(SIGN);
+    const struct split taps = taps_of(line);
     UNROLL
     for (int k = 0; k < WORDS_OUT; k++) {
-        best[k] = pairs_at(line, 4 * k);
+        best[k] = pairs_at(taps, 4 * k);
         UNROLL
         for (int j = 1; j < TAPS; j++)
-            best[k] = joined(best[k], pairs_at(line, 4 * k + j * GAP));
+            best[k] = joined(best[k], pairs_at(taps, 4 * k + j * GAP));
     }
 }
 
@@ -185,48 +230,38 @@ static inline int elements_across(int at, int low, int high)
     return n;
 }
 
-/* 2^24 / elements, rounded up. */
-static inline uint32_t part_of(int elements)
+/* sum / elements, towards zero, of at most 128 elements: of their part less than one in 2^24 is too much. */
+static inline uint32_t mean_of(int sum, uint32_t part)
 {
-    return ((1u << 24) - 1) / (uint32_t)elements + 1;
-}
-
-/* sum / elements, towards zero, of at most 128 elements: by their part, of which less than one in 2^24 is too much, or
- * (part 0) as a float, which is nearer than half of one element's part. */
-static inline int mean_of(int sum, int elements, uint32_t part, const int by_part)
-{
-    const int size = sum < 0 ? -sum : sum;
-    const int mean = by_part ? (int)((uint32_t)size * part >> 24) : (int)(((float)size + 0.5f) / (float)elements);
+    const uint32_t size = (uint32_t)(sum < 0 ? -sum : sum), mean = size * part >> 24;
     return sum < 0 ? -mean : mean;
 }
 
-/* Means of a row from output number `from` on, whose windows have so many rows. whole: a constant, whether they have
- * all columns. */
-static inline struct chunk means_of(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high,
-                                    const int whole)
+/* Means of a row from output number `from` on, whose windows have so many rows. parts: of each number of elements. */
+static inline struct chunk finished(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high,
+                                    SHARED_POINTER const uint32_t *parts)
 {
-    const uint32_t part = whole ? part_of(rows * ALONG) : 0;
+    const int whole = from >= low && from + CHUNK + (ALONG - 1) * GAP <= high;
+    const uint32_t part = parts[rows * ALONG];
     struct chunk c;
     UNROLL
-    for (int k = 0; k < WORDS_OUT; k++) {
+    for (int k = 0; k < WORDS_OUT; k++)
         c.v[k] = 0;
+    if (whole)
         UNROLL
-        for (int i = 4 * k; i < 4 * k + 4; i++) {
-            const int n = rows * (whole ? ALONG : elements_across(from + i, low, high));
-            c.v[k] |= (uint32_t)(mean_of(sum_at(y, i, n), n, part, whole) & 0xff) << 8 * (i % 4);
-        }
+    for (int i = 0; i < CHUNK; i++)
+        c.v[i / 4] |= (mean_of(sum_at(y, i, rows * ALONG), part) & 0xff) << 8 * (i % 4);
+    else
+        UNROLL
+    for (int i = 0; i < CHUNK; i++) {
+        const int n = rows * elements_across(from + i, low, high);
+        c.v[i / 4] |= (mean_of(sum_at(y, i, n), parts[n]) & 0xff) << 8 * (i % 4);
     }
     return c;
 }
-
-static inline struct chunk finished(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high)
-{
-    if (from >= low && from + CHUNK + (ALONG - 1) * GAP <= high)
-        return means_of(y, from, rows, low, high, 1);
-    return means_of(y, from, rows, low, high, 0);
-}
 #else
-static inline struct chunk finished(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high)
+static inline struct chunk finished(const struct pairs y[WORDS_OUT], int from, int rows, int low, int high,
+                                    SHARED_POINTER const uint32_t *parts)
 {
     struct chunk c;
     UNROLL
@@ -254,6 +289,7 @@ static inline int has_row(shape_ptr S, struct place p, int l)
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
+    SHARED uint32_t parts[MEANS ? ROWS * ALONG + 1 : 1]; /* 2^24 / n, rounded up */
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const uint32_t own = (uint32_t)BLOCK * THREADS + THREAD, block = divide_by(S->p[1], own);
@@ -262,6 +298,11 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const uint32_t row = (block - plane * (uint32_t)S->p[2]) * OUTS;
     const int from = (int)(own - block * (uint32_t)S->p[0]) * CHUNK, across = (int)S->p[4];
     const int64_t first = ((int64_t)plane * rows + row) * across;
+#if MEANS
+    for (uint32_t n = THREAD; n <= ROWS * ALONG; n += THREADS)
+        parts[n] = n ? ((1u << 24) - 1) / n + 1 : 0;
+    BARRIER();
+#endif
     if (first >= S->kept_total)
         return;
     const int left = (int)(rows - row), low = (int)S->p[5], high = (int)S->p[6];
@@ -314,7 +355,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     for (int r = 0; r < OUTS; r++)
         if (r < left) {
             const int count = across - from < CHUNK ? across - from : CHUNK;
-            write_chunk(out, finished(y[r], from, rows_there[r], low, high), count);
+            write_chunk(out, finished(y[r], from, rows_there[r], low, high, parts), count);
             out += ROW_KEPT < 0 ? 0 : out_stride(S, 0, ROW_KEPT < 0 ? 0 : ROW_KEPT);
         }
 }
