@@ -348,8 +348,8 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
 }
 
 /* Whether solver patches, which reads all elements of an output, is faster where it goes: of few elements (fewer for
- * pixels that it reads as lines, very few for others), or where windows have few of each other's. It has short rows of an
- * odd number of outputs only where this solver cannot go. */
+ * pixels that it reads as lines, very few for others), or where windows have few of each other's. Short rows of an odd
+ * number of outputs are for it only where this solver cannot go. */
 static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
 {
     enum { FEW = 25, FEW_OF_LINES = 16, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };

@@ -113,8 +113,9 @@ struct split {
 static inline struct split taps_of(const uint32_t line[READ + 1])
 {
     struct split s;
+    s.word[READ] = line[READ];
     UNROLL
-    for (int k = 0; k <= READ; k++)
+    for (int k = 0; k < READ; k++)
         s.word[k] = line[k];
     return s;
 }
