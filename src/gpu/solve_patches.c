@@ -213,7 +213,8 @@ static int can_fold(const struct mf_plan *plan)
     return 1;
 }
 
-/* Whether outputs are columns, of one operand, that read what others beside them read: channels of pixels. */
+/* Whether outputs are columns, of one operand, that read what others beside them read: channels of pixels, few of them
+ * where that is along the last loop. */
 static int are_pixels(const struct problem *problem)
 {
     const struct nest *nest = &problem->memory;
@@ -221,9 +222,10 @@ static int are_pixels(const struct problem *problem)
     if (operand < 0 || !mf_gpu_is_columns(problem) || mf_emit_bytes_operand(problem) >= 0)
         return 0;
     const int64_t *in = nest->in[operand];
-    for (int l = 0; l < nest->kept - 1; l++)
+    for (int l = 0; l < nest->kept; l++)
         for (int r = nest->kept; r < nest->kept + nest->reduced; r++)
-            if (in[l] > 0 && in[r] > 0 && in[l] < in[r] * nest->size[r] && in[r] < in[l] * nest->size[l])
+            if (in[l] > 0 && in[r] > 0 && in[l] < in[r] * nest->size[r] && in[r] < in[l] * nest->size[l] &&
+                (l < nest->kept - 1 || in[r] <= MOST_CHANNELS))
                 return 1;
     return 0;
 }
