@@ -72,9 +72,15 @@ static void choose_outs(const struct nest *nest, const int64_t *stride, int colu
         pool->outs /= 2;
 }
 
+static int columns_of(const struct pool_form *pool)
+{
+    return (pool->vector - 1) * pool->apart + (pool->along - 1) * pool->gap + 1;
+}
+
 static int find_pool(const struct problem *problem, const struct nest *nest, struct pool_form *pool)
 {
     enum { CHUNK_BYTES = 16, MOST_VECTOR = 8, MOST_OF_LONG = 2, MOST_WINDOWS = 30, MOST_READ = 128 };
+    enum { FEW_SHARED = 48, MANY_SHARED = 80 };
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
     *pool = (struct pool_form){.rows = 1, .outs = 1};
     if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX ||
@@ -91,16 +97,21 @@ static int find_pool(const struct problem *problem, const struct nest *nest, str
     const int is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
     pool->vector = power_of(nest->size[last], mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1,
                                                        is_long ? MOST_OF_LONG : MOST_VECTOR));
+    if (nest->reduced > 1)
+        pool->rows = (int)nest->size[nest->kept];
+    /* trees' sums that wait cost registers too (an H200: means of 3 x 3 f32 of 3 channels 84 us instead of 101) */
+    const int shared = (pool->rows + 3) * columns_of(pool);
+    if (mf_emit_is_ordered(problem) && item == 4 && pool->apart == 1 && pool->rows > 1 && shared > FEW_SHARED &&
+        shared <= MANY_SHARED)
+        pool->vector = power_of(pool->vector, 2);
     pool->chunk = power_of(pool->vector * pool->apart, CHUNK_BYTES / item);
     for (int l = 0; l < nest->kept + nest->reduced - 1; l++)
         if (l != last)
             pool->chunk = power_of(stride[l], pool->chunk);
     if (pool->chunk == 1) /* threads read apart from each other */
         pool->vector = 2;
-    const int columns = (pool->vector - 1) * pool->apart + (pool->along - 1) * pool->gap + 1;
+    const int columns = columns_of(pool);
     pool->lead = mf_clamp(-problem->in_base[input] & (pool->chunk - 1), 0, columns);
-    if (nest->reduced > 1)
-        pool->rows = (int)nest->size[nest->kept];
     if (!is_long)
         choose_outs(nest, stride, columns, item, pool);
     return pool->vector > 1 && (gap == 1 || pool->rows * columns <= MOST_READ) && find_windows(nest, pool);
@@ -156,7 +167,6 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
 {
     const struct problem *problem = &plan->problem;
     const int last = problem->memory.kept - 1, count = pool->rows * pool->along;
-    const int columns = (pool->vector - 1) * pool->apart + (pool->along - 1) * pool->gap + 1;
     const int any_order = !mf_emit_is_ordered(problem);
     const int64_t across = (problem->memory.size[last] - 1) / pool->vector + 1;
     const int64_t height = pool->outs > 1 ? problem->memory.size[last - 1] : 1, rows = (height - 1) / pool->outs + 1;
@@ -178,7 +188,7 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
         "#define SOME_ROWS %d\n",
         pool->rows, pool->along, pool->gap, pool->apart, pool->below, pool->outs, count, (int)mf_power_above(count) / 2,
         pool->chunk, pool->lead, pool->of_columns, any_order,
-        any_order && columns < pool->vector * pool->along && !mf_emit_is_narrow(problem, 0),
+        any_order && columns_of(pool) < pool->vector * pool->along && !mf_emit_is_narrow(problem, 0),
         problem->memory.size[last] % pool->vector != 0, height % pool->outs != 0);
     snprintf(choice.text, sizeof choice.text, "%d by %d outputs of %d by %d elements a thread, %d read together",
              pool->outs, pool->vector, pool->rows, pool->along, pool->chunk);
