@@ -23,8 +23,14 @@ static int are_near(const struct problem *problem, int i)
 
 /* What the threads of pools.cl share: see there. */
 struct pool_form {
-    int rows, along, gap, apart, below, outs, vector, chunk, lead, of_columns;
+    int rows, along, gap, apart, pixel, groups, below, outs, vector, chunk, lead, of_columns;
 };
+
+/* The loop along which a line's outputs follow each other. */
+static int columns_loop(const struct nest *nest, const struct pool_form *pool)
+{
+    return nest->kept - 1 - (pool->pixel > 1);
+}
 
 /* Greatest power of two up to `most` that divides n. */
 static int power_of(int64_t n, int most)
@@ -38,14 +44,16 @@ static int power_of(int64_t n, int most)
 /* Which windows move along the lines; 0 if one moves both ways, or not as the operand does. */
 static int find_windows(const struct nest *nest, struct pool_form *pool)
 {
-    const int last = nest->kept + nest->reduced - 1, two = nest->reduced > 1;
+    const int last = nest->kept + nest->reduced - 1, two = nest->reduced > 1, columns = columns_loop(nest, pool);
+    const int gap = pool->gap / pool->pixel;
     for (int w = 0; w < nest->window_count; w++) {
         const int64_t *step = nest->window[w].step;
-        const int across = step[last] || step[nest->kept - 1];
-        if (across && ((two && step[nest->kept]) || step[last] % pool->gap ||
-                       step[nest->kept - 1] != pool->apart * (step[last] / pool->gap)))
+        const int across = step[last] || step[columns];
+        if (across && ((two && step[nest->kept]) || step[last] % gap ||
+                       step[columns] != pool->apart / pool->pixel * (step[last] / gap)))
             return 0;
-        if (pool->outs > 1 && step[nest->kept - 2] != pool->below * step[nest->kept])
+        if ((pool->pixel > 1 && step[columns + 1]) ||
+            (pool->outs > 1 && step[columns - 1] != pool->below * step[nest->kept]))
             return 0;
         pool->of_columns |= across << w;
     }
@@ -57,11 +65,12 @@ static int find_windows(const struct nest *nest, struct pool_form *pool)
 static void choose_outs(const struct nest *nest, const int64_t *stride, int columns, int item, struct pool_form *pool)
 {
     enum { MOST_OUTS = 4, MOST_SHARED = 64, MOST_OF_TWO = 96 };
-    const int64_t row = nest->reduced > 1 ? stride[nest->kept] : 0, down = nest->kept > 1 ? stride[nest->kept - 2] : 0;
+    const int lines = columns_loop(nest, pool) - 1;
+    const int64_t row = nest->reduced > 1 ? stride[nest->kept] : 0, down = lines >= 0 ? stride[lines] : 0;
     if (!row || down % row || down / row < 1 || down / row >= pool->rows)
         return;
     pool->below = (int)(down / row);
-    const int64_t height = nest->size[nest->kept - 2];
+    const int64_t height = nest->size[lines];
     pool->outs = power_of(height, MOST_OUTS);
     if (pool->outs == 1)
         pool->outs = mf_power_below(mf_clamp(height, 1, MOST_OUTS));
@@ -74,47 +83,85 @@ static void choose_outs(const struct nest *nest, const int64_t *stride, int colu
 
 static int columns_of(const struct pool_form *pool)
 {
-    return (pool->vector - 1) * pool->apart + (pool->along - 1) * pool->gap + 1;
+    const int last = pool->groups * pool->vector - 1;
+    return last / pool->pixel * pool->apart + last % pool->pixel + (pool->along - 1) * pool->gap + 1;
 }
 
-static int find_pool(const struct problem *problem, const struct nest *nest, struct pool_form *pool)
+/* Elements that a thread reads together: as many as all lines and steps from thread to thread allow. */
+static int find_chunk(const struct nest *nest, const int64_t *stride, const struct pool_form *pool, int most)
 {
-    enum { CHUNK_BYTES = 16, MOST_VECTOR = 8, MOST_OF_LONG = 2, MOST_WINDOWS = 30, MOST_READ = 128 };
-    enum { FEW_SHARED = 48, MANY_SHARED = 80 };
+    int chunk = power_of(pool->groups * pool->vector / pool->pixel * pool->apart, most);
+    for (int l = 0; l < nest->kept + nest->reduced - 1; l++)
+        if (l < columns_loop(nest, pool) || l >= nest->kept)
+            chunk = power_of(stride[l], chunk);
+    return chunk;
+}
+
+/* pixel: channels of neighbours that are pixels apart, or 1. */
+static int find_pool(const struct problem *problem, const struct nest *nest, int pixel, struct pool_form *pool)
+{
+    enum {
+        CHUNK_BYTES = 16,
+        MOST_VECTOR = 8,
+        MOST_OF_LONG = 2,
+        MOST_OF_PIXELS = 4,
+        OF_MANY = 2,
+        MANY = 10,
+        MOST_WINDOWS = 30
+    };
+    enum { MOST_READ = 128, FEW_SHARED = 48, MANY_SHARED = 80 };
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
-    *pool = (struct pool_form){.rows = 1, .outs = 1};
-    if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX ||
-        nest->in[input][last] < 1)
+    *pool = (struct pool_form){.rows = 1, .outs = 1, .pixel = pixel, .groups = 1};
+    const int line = columns_loop(nest, pool);
+    if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX)
         return 0;
-    const int64_t *stride = nest->in[input], gap = stride[nest->kept + nest->reduced - 1];
+    const int64_t *stride = nest->in[input], gap = stride[nest->kept + nest->reduced - 1], apart = stride[line];
     const int item = mf_dtypes[problem->in_type[input]].size, outside = mf_gpu_widest_outside(problem, last);
-    if (gap < 1 || gap > MOST_CHANNELS || (gap > 1 && gap * item > MOST_GAP))
+    if (gap < 1 || gap > MOST_CHANNELS || (gap > 1 && gap * item > MOST_GAP) || apart < 1 || apart > MOST_CHANNELS ||
+        gap % pixel || apart % pixel || stride[last] < 1)
         return 0;
     pool->gap = (int)gap;
     pool->along = (int)nest->size[nest->kept + nest->reduced - 1];
-    pool->apart = (int)stride[last];
+    pool->apart = (int)apart;
     /* of which more outputs take seconds to compile */
     const int is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
-    pool->vector = power_of(nest->size[last], mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1,
-                                                       is_long ? MOST_OF_LONG : MOST_VECTOR));
+    const int most = mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1, is_long ? MOST_OF_LONG : MOST_VECTOR);
+    pool->vector = pixel == 1 ? power_of(nest->size[last], most)
+                              : mf_clamp(most, 1, problem->reduced_total < MANY ? MOST_OF_PIXELS : OF_MANY);
     if (nest->reduced > 1)
         pool->rows = (int)nest->size[nest->kept];
     /* trees' sums that wait cost registers too (an H200: means of 3 x 3 f32 of 3 channels 84 us instead of 101) */
     const int shared = (pool->rows + 3) * columns_of(pool);
-    if (mf_emit_is_ordered(problem) && item == 4 && pool->apart == 1 && pool->rows > 1 && shared > FEW_SHARED &&
+    if (mf_emit_is_ordered(problem) && item == 4 && apart == 1 && pool->rows > 1 && shared > FEW_SHARED &&
         shared <= MANY_SHARED)
         pool->vector = power_of(pool->vector, 2);
-    pool->chunk = power_of(pool->vector * pool->apart, CHUNK_BYTES / item);
-    for (int l = 0; l < nest->kept + nest->reduced - 1; l++)
-        if (l != last)
-            pool->chunk = power_of(stride[l], pool->chunk);
+    pool->groups = pixel / (int)mf_gcd(pixel, pool->vector);
+    pool->chunk = find_chunk(nest, stride, pool, CHUNK_BYTES / item);
     if (pool->chunk == 1) /* threads read apart from each other */
-        pool->vector = 2;
+        pool->vector = pixel == 1 ? 2 : 1;
     const int columns = columns_of(pool);
     pool->lead = mf_clamp(-problem->in_base[input] & (pool->chunk - 1), 0, columns);
     if (!is_long)
         choose_outs(nest, stride, columns, item, pool);
-    return pool->vector > 1 && (gap == 1 || pool->rows * columns <= MOST_READ) && find_windows(nest, pool);
+    return pool->vector > 1 && ((gap == 1 && pixel == 1) || pool->rows * columns <= MOST_READ) &&
+           find_windows(nest, pool);
+}
+
+/* Pixels of a few channels whose windows are more than one pixel apart. */
+static int find_pixels(const struct problem *problem, struct pool_form *pool)
+{
+    enum { MOST_PIXEL = 4 };
+    const struct nest *nest = &problem->memory;
+    const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
+    if (last < 1 || input < 0 || nest->in[input][last] != 1 || nest->size[last] > MOST_PIXEL)
+        return 0;
+    for (int i = 0; i < problem->input_count; i++)
+        if (problem->finish_uses[i])
+            return 0;
+    for (int k = 0; k < problem->output_count; k++)
+        if (!mf_stride_continues(nest->out[k][last - 1], nest->out[k][last], nest->size[last]))
+            return 0;
+    return find_pool(problem, nest, (int)nest->size[last], pool);
 }
 
 /* x times the channels; 0 where it is so much that sums of such products may not fit. */
@@ -168,9 +215,10 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
     const struct problem *problem = &plan->problem;
     const int last = problem->memory.kept - 1, count = pool->rows * pool->along;
     const int any_order = !mf_emit_is_ordered(problem);
-    const int64_t across = (problem->memory.size[last] - 1) / pool->vector + 1;
-    const int64_t height = pool->outs > 1 ? problem->memory.size[last - 1] : 1, rows = (height - 1) / pool->outs + 1;
-    const int64_t units = problem->kept_total / problem->memory.size[last] / height * rows * across;
+    const int line = columns_loop(&problem->memory, pool), span = pool->groups * pool->vector;
+    const int64_t columns = problem->memory.size[line] * pool->pixel, across = (columns - 1) / span + 1;
+    const int64_t height = pool->outs > 1 ? problem->memory.size[line - 1] : 1, rows = (height - 1) / pool->outs + 1;
+    const int64_t units = problem->kept_total / columns / height * rows * across;
     struct gpu_choice choice = {
         .kernel = mf_text_pools_cl, .threads = THREADS, .vector = pool->vector, .vector_loop = last};
     choice.blocks = (units + THREADS - 1) / THREADS;
@@ -185,13 +233,13 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
         "#define ROWS %d\n#define ALONG %d\n#define GAP %d\n#define APART %d\n#define BELOW %d\n#define OUTS %d\n"
         "#define ELEMENTS %d\n#define REACH %d\n#define CHUNK %d\n#define LEAD %d\n#define OF_COLUMNS %d\n"
         "#define STORES_VECTORS 1\n#define ANY_ORDER %d\n#define SHARES_COLUMNS %d\n#define SOME_COLUMNS %d\n"
-        "#define SOME_ROWS %d\n",
+        "#define SOME_ROWS %d\n#define PIXEL %d\n#define GROUPS %d\n",
         pool->rows, pool->along, pool->gap, pool->apart, pool->below, pool->outs, count, (int)mf_power_above(count) / 2,
         pool->chunk, pool->lead, pool->of_columns, any_order,
-        any_order && columns_of(pool) < pool->vector * pool->along && !mf_emit_is_narrow(problem, 0),
-        problem->memory.size[last] % pool->vector != 0, height % pool->outs != 0);
+        any_order && columns_of(pool) < span * pool->along && !mf_emit_is_narrow(problem, 0), columns % span != 0,
+        height % pool->outs != 0, pool->pixel, pool->groups);
     snprintf(choice.text, sizeof choice.text, "%d by %d outputs of %d by %d elements a thread, %d read together",
-             pool->outs, pool->vector, pool->rows, pool->along, pool->chunk);
+             pool->outs, span, pool->rows, pool->along, pool->chunk);
     return mf_gpu_make(plan, &choice);
 }
 
@@ -242,7 +290,10 @@ static int are_pixels(const struct problem *problem)
 
 int mf_gpu_patches_pay(const struct mf_plan *plan)
 {
-    return are_pixels(&plan->problem) && can_fold(plan) && outputs_beside(&plan->problem) >= LEAST_BESIDE;
+    const struct problem *problem = &plan->problem;
+    struct pool_form pool;
+    return mf_gpu_is_columns(problem) && can_fold(plan) &&
+           ((are_pixels(problem) && outputs_beside(problem) >= LEAST_BESIDE) || find_pixels(problem, &pool));
 }
 
 static int applicable(const struct mf_plan *plan)
@@ -252,7 +303,7 @@ static int applicable(const struct mf_plan *plan)
     if (mf_gpu_is_columns(problem))
         return mf_gpu_patches_pay(plan);
     return can_fold(plan) && (problem->memory.size[problem->memory.kept - 1] >= LEAST_BESIDE ||
-                              find_pool(problem, &problem->memory, &pool));
+                              find_pool(problem, &problem->memory, 1, &pool));
 }
 
 /* Channels of a thread. */
@@ -275,9 +326,12 @@ static int find_lines(const struct problem *problem, struct nest *nest, struct p
     enum { MANY = 1 << 19 };
     if (choose_vector(problem) > 1 && problem->kept_total < MANY)
         return 0;
-    if (!merge_channels(problem, nest))
-        *nest = problem->memory;
-    return find_pool(problem, nest, pool);
+    if (merge_channels(problem, nest))
+        return find_pool(problem, nest, 1, pool);
+    *nest = problem->memory;
+    if (nest->size[nest->kept - 1] < LEAST_BESIDE)
+        return find_pixels(problem, pool);
+    return find_pool(problem, nest, 1, pool);
 }
 
 int mf_gpu_patches_reads_lines(const struct mf_plan *plan)
@@ -295,7 +349,7 @@ static mf_status make(struct mf_plan *plan)
     int inputs = 0;
     struct nest nest = problem->memory;
     struct pool_form pool;
-    if (is_pixels ? find_lines(problem, &nest, &pool) : find_pool(problem, &nest, &pool)) {
+    if (mf_gpu_is_columns(problem) ? find_lines(problem, &nest, &pool) : find_pool(problem, &nest, 1, &pool)) {
         plan->problem.memory = nest;
         return make_pool(plan, &pool);
     }

@@ -1,14 +1,19 @@
 /* Outputs of ROWS x ALONG elements in rows of one operand, there GAP apart: pools and other windows. Neighbours along
  * the last loop are APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR
  * outputs, and reads what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned
- * ones of CHUNK elements. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in
+ * ones of CHUNK elements. PIXEL > 1: neighbours are pixels of so many channels, the last loop, and a thread's rows have
+ * GROUPS vectors, of whole pixels. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in
  * which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
  * p[0], p[1]: threads of a row of outputs, and the divisor; the last one may have (SOME_COLUMNS) fewer than VECTOR.
  * p[2], p[3]: those of a column, and the divisor, where the last one may have (SOME_ROWS) fewer than OUTS. */
+#define PLACE_OF(v) ((v) / PIXEL * APART + (v) % PIXEL)
+
 enum {
-    COLUMNS = (VECTOR - 1) * APART + (ALONG - 1) * GAP + 1,
+    SPAN = GROUPS * VECTOR,
+    ACROSS_LOOP = KEPT - 1 - (PIXEL > 1),
+    COLUMNS = PLACE_OF(SPAN - 1) + (ALONG - 1) * GAP + 1,
     LINES = (OUTS - 1) * BELOW + ROWS,
     CHUNKS = (COLUMNS - LEAD) / CHUNK,
     BEHIND = LEAD + CHUNKS * CHUNK
@@ -41,7 +46,7 @@ static inline struct place moved(shape_ptr S, struct place p, int line, int colu
 #if WINDOWS
     UNROLL
     for (int w = 0; w < WINDOWS; w++)
-        p.window[w] += OF_COLUMNS >> w & 1 ? column * (window_step(S, w, LOOPS - 1) / GAP)
+        p.window[w] += OF_COLUMNS >> w & 1 ? column / PIXEL * (window_step(S, w, LOOPS - 1) / (GAP / PIXEL))
                                            : line * window_step(S, w, KEPT);
 #endif
     return p;
@@ -104,10 +109,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct tensors T = TENSORS(b);
     const uint32_t own = (uint32_t)BLOCK * THREADS + THREAD, block = divide_by(S->p[1], own);
     const uint32_t plane = SOME_ROWS ? divide_by(S->p[3], block) : 0, row = (block - plane * (uint32_t)S->p[2]) * OUTS;
-    const int64_t height = SOME_ROWS ? S->size[SOME_ROWS ? KEPT - 2 : 0] : 0;
+    const int64_t height = SOME_ROWS ? S->size[SOME_ROWS ? ACROSS_LOOP - 1 : 0] : 0;
     const int left = SOME_ROWS ? (int)(height - row) : OUTS;
-    const int64_t across = S->size[KEPT - 1];
-    const uint32_t column = (own - block * (uint32_t)S->p[0]) * VECTOR;
+    const int64_t across = S->size[ACROSS_LOOP] * PIXEL;
+    const uint32_t column = (own - block * (uint32_t)S->p[0]) * SPAN;
     const int64_t first = (plane * height + row) * across + column;
     if (first >= S->kept_total)
         return;
@@ -117,13 +122,13 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     UNROLL
     for (int c = 0; c < COLUMNS; c++) /* those of chunks are, where we go on */
         column_there[c] = (c >= LEAD && c < BEHIND) || inside_some(S, moved(S, start, 0, c), 1);
-    if ((SOME_COLUMNS && column + VECTOR > across) ||
+    if ((SOME_COLUMNS && column + SPAN > across) ||
         (CHUNK > 1 && (size_t)address(T, moved(S, start, 0, LEAD)) % sizeof(struct chunk)) ||
         !inside_some(S, moved(S, start, 0, LEAD), 1) || !inside_some(S, moved(S, start, 0, BEHIND - 1), 1)) {
         NO_UNROLL
-        for (int k = 0; k < OUTS * VECTOR; k++)
-            if (k / VECTOR < left && column + k % VECTOR < across)
-                fold_one(T, S, first + k / VECTOR * across + k % VECTOR);
+        for (int k = 0; k < OUTS * SPAN; k++)
+            if (k / SPAN < left && column + k % SPAN < across)
+                fold_one(T, S, first + k / SPAN * across + k % SPAN);
         return;
     }
     UNROLL
@@ -146,7 +151,6 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     LOADED();
     UNROLL
     for (int k = 0; k < OUTS; k++) {
-        struct state y[VECTOR];
 #if SHARES_COLUMNS
         struct state columns[COLUMNS];
         UNROLL
@@ -159,31 +163,36 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
             }
 #endif
         UNROLL
-        for (int v = 0; v < VECTOR; v++) {
+        for (int g = 0; g < GROUPS; g++) {
+            struct state y[VECTOR];
+            UNROLL
+            for (int v = 0; v < VECTOR; v++) {
+                const int place = PLACE_OF(g * VECTOR + v);
 #if SHARES_COLUMNS
-            y[v] = columns[v * APART];
-            UNROLL
-            for (int j = 1; j < ALONG; j++)
-                y[v] = combine(y[v], columns[v * APART + j * GAP]);
+                y[v] = columns[place];
+                UNROLL
+                for (int j = 1; j < ALONG; j++)
+                    y[v] = combine(y[v], columns[place + j * GAP]);
 #else
-            struct state s[ELEMENTS];
-            struct lane all = empty_lane();
-            UNROLL
-            for (int e = 0; e < ELEMENTS; e++) {
-                const int l = k * BELOW + e / ALONG, c = v * APART + e % ALONG * GAP;
-                const int present = line_there[l] & column_there[c];
-                if (ANY_ORDER)
-                    chain(S, &all, map_element(raw_of(x[l][c])), e, 0, weights_of(e), present);
-                else
-                    s[e] = one_element(S, raw_of(x[l][c]), e, present);
-            }
-            y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
+                struct state s[ELEMENTS];
+                struct lane all = empty_lane();
+                UNROLL
+                for (int e = 0; e < ELEMENTS; e++) {
+                    const int l = k * BELOW + e / ALONG, c = place + e % ALONG * GAP;
+                    const int present = line_there[l] & column_there[c];
+                    if (ANY_ORDER)
+                        chain(S, &all, map_element(raw_of(x[l][c])), e, 0, weights_of(e), present);
+                    else
+                        s[e] = one_element(S, raw_of(x[l][c]), e, present);
+                }
+                y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
 #endif
 #if HAS_COUNT /* the tree's counts are not computed then, but for moments */
-            y[v].n = lines_there(line_there + k * BELOW) * columns_there(column_there + v * APART);
+                y[v].n = lines_there(line_there + k * BELOW) * columns_there(column_there + place);
 #endif
+            }
+            if (k < left)
+                finish_vector(T, S, first + k * across + g * VECTOR, y);
         }
-        if (k < left)
-            finish_vector(T, S, first + k * across, y);
     }
 }
