@@ -140,7 +140,7 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     if (pool->chunk == 1) /* threads read apart from each other */
         pool->vector = pixel == 1 ? 2 : 1;
     const int columns = columns_of(pool);
-    pool->lead = mf_clamp(-problem->in_base[input] & (pool->chunk - 1), 0, columns);
+    pool->lead = mf_clamp((int64_t)(-(uint64_t)problem->in_base[input] & (uint64_t)(pool->chunk - 1)), 0, columns);
     if (!is_long)
         choose_outs(nest, stride, columns, item, pool);
     return pool->vector > 1 && ((gap == 1 && pixel == 1) || pool->rows * columns <= MOST_READ) &&
@@ -282,7 +282,7 @@ static int are_pixels(const struct problem *problem)
     const int64_t *in = nest->in[operand];
     for (int l = 0; l < nest->kept; l++)
         for (int r = nest->kept; r < nest->kept + nest->reduced; r++)
-            if (in[l] > 0 && in[r] > 0 && in[l] < in[r] * nest->size[r] && in[r] < in[l] * nest->size[l] &&
+            if (in[l] > 0 && in[r] > 0 && in[l] / in[r] < nest->size[r] && in[r] / in[l] < nest->size[l] &&
                 (l < nest->kept - 1 || in[r] <= MOST_CHANNELS))
                 return 1;
     return 0;
