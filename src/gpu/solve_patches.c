@@ -338,7 +338,7 @@ int mf_gpu_patches_reads_lines(const struct mf_plan *plan)
 {
     struct nest nest;
     struct pool_form pool;
-    return are_pixels(&plan->problem) && find_lines(&plan->problem, &nest, &pool);
+    return are_pixels(&plan->problem) && find_lines(&plan->problem, &nest, &pool) ? pool.chunk : 0;
 }
 
 static mf_status make(struct mf_plan *plan)

@@ -348,7 +348,7 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
 }
 
 /* Whether solver patches, which reads all elements of an output, is faster where it goes: of few elements (fewer for
- * pixels that it reads as lines, very few for others), or where windows have few of each other's. Short rows of an odd
+ * pixels, fewest where it does not read them as lines), or where windows have few of each other's. Short rows of an odd
  * number of outputs are for it only where this solver cannot go. */
 static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
 {
@@ -358,11 +358,12 @@ static int is_for_patches(const struct mf_plan *plan, const struct sliding_form 
     const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
     const int64_t row = nest->size[nest->kept - 1];
     const int is_odd = row % TOGETHER && plan->problem.kept_total >= MANY;
+    const int read = pixels ? mf_gpu_patches_reads_lines(plan) : 0;
     int few = FEW;
     if (!pixels && row < SHORT_ROW && row % 2)
         return 0;
-    if (pixels && mf_gpu_patches_reads_lines(plan))
-        few = form->is_tree ? FEW : FEW_OF_LINES;
+    if (read)
+        few = form->is_tree ? FEW : read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;
     else if (pixels && (!form->is_tree || row % TOGETHER))
         few = is_odd && !form->is_tree ? FEW_OF_ODD : FEW_OF_PIXELS;
     return (plan->problem.reduced_total <= few || steps >= (pixels ? WIDE_STEPS_OF_PIXELS : WIDE_STEPS)) &&
