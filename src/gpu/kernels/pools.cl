@@ -2,11 +2,11 @@
  * the last loop are APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR
  * outputs, and reads what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned
  * ones of CHUNK elements. PIXEL > 1: neighbours are pixels of so many channels, the last loop, and a thread's rows have
- * GROUPS vectors, of whole pixels. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one lane, in
- * which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
+ * GROUPS vectors, of whole pixels. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one
+ * lane, in which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
- * p[0], p[1]: threads of a row of outputs, and the divisor; the last one may have (SOME_COLUMNS) fewer than VECTOR.
+ * p[0], p[1]: threads of a row of outputs, and the divisor; the last one may have (SOME_COLUMNS) fewer than others.
  * p[2], p[3]: those of a column, and the divisor, where the last one may have (SOME_ROWS) fewer than OUTS. */
 #define PLACE_OF(v) ((v) / PIXEL * APART + (v) % PIXEL)
 
