@@ -104,7 +104,7 @@ static void emit_node(const struct problem *problem, const struct gpu_slots *slo
         emit_state(problem, node, to);
         break;
     case OP_COUNT:
-        mf_text_add(to, problem->reduced_total > INT32_MAX ? "(%s)count" : "(%s)(int)count", mf_class_type[node->cls]);
+        mf_text_add(to, "mf_convert_i64_%s(count)", cls);
         break;
     case OP_logsum:
         mf_text_add(to, "log_of_%s(%c%d, %c%d)", cls, letter, node->arg[0], letter, node->arg[1]);

@@ -324,7 +324,7 @@ static int choose_vector(const struct problem *problem)
 static int find_lines(const struct problem *problem, struct nest *nest, struct pool_form *pool)
 {
     enum { MANY = 1 << 19 };
-    if (choose_vector(problem) > 1 && problem->kept_total < MANY)
+    if (are_pixels(problem) && choose_vector(problem) > 1 && problem->kept_total < MANY)
         return 0;
     if (merge_channels(problem, nest))
         return find_pool(problem, nest, 1, pool);
