@@ -123,8 +123,10 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     pool->gap = (int)gap;
     pool->along = (int)nest->size[nest->kept + nest->reduced - 1];
     pool->apart = (int)apart;
-    /* of which more outputs take seconds to compile */
+    /* of which more outputs take seconds to compile, or spill registers */
     const int is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
+    if (is_long && pixel > 1)
+        return 0;
     const int most = mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1, is_long ? MOST_OF_LONG : MOST_VECTOR);
     pool->vector = pixel == 1 ? power_of(nest->size[last], most)
                               : mf_clamp(most, 1, problem->reduced_total < MANY ? MOST_OF_PIXELS : OF_MANY);
