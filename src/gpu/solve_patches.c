@@ -109,7 +109,7 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
         MANY = 10,
         MOST_WINDOWS = 30
     };
-    enum { MOST_READ = 128, FEW_SHARED = 48, MANY_SHARED = 80 };
+    enum { MOST_READ = 128, MOST_BYTES = 640, FEW_SHARED = 48, MANY_SHARED = 80 };
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
     *pool = (struct pool_form){.rows = 1, .outs = 1, .pixel = pixel, .groups = 1};
     const int line = columns_loop(nest, pool);
@@ -145,8 +145,8 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     pool->lead = mf_clamp((int64_t)(-(uint64_t)problem->in_base[input] & (uint64_t)(pool->chunk - 1)), 0, columns);
     if (!is_long)
         choose_outs(nest, stride, columns, item, pool);
-    return pool->vector > 1 && ((gap == 1 && pixel == 1) || pool->rows * columns <= MOST_READ) &&
-           find_windows(nest, pool);
+    const int few = pool->rows * columns <= MOST_READ && pool->rows * columns * item <= MOST_BYTES;
+    return pool->vector > 1 && ((gap == 1 && pixel == 1) || few) && find_windows(nest, pool);
 }
 
 /* Pixels of a few channels whose windows are more than one pixel apart. */
