@@ -19,12 +19,16 @@ enum {
     BEHIND = LEAD + CHUNKS * CHUNK
 };
 
+/* A union costs registers where words are not wanted. */
+#if IN_WORD > 1
+#define CHUNK_OF(item, name) typedef union ALIGNED(CHUNK * sizeof(item)) { item v[CHUNK]; uint32_t word[CHUNK / IN_WORD]; } name;
+#else
+#define CHUNK_OF(item, name) typedef struct ALIGNED(CHUNK * sizeof(item)) { item v[CHUNK]; } name;
+#endif
+
 #define X(s)                                                    \
     typedef in##s##_t item;                                     \
-    union ALIGNED(CHUNK * sizeof(in##s##_t)) chunk {            \
-        item v[CHUNK];                                          \
-        uint32_t word[(CHUNK * sizeof(in##s##_t) + 3) / 4];     \
-    };                                                          \
+    CHUNK_OF(in##s##_t, chunk_t)                                \
     static inline struct raw raw_of(item x)                     \
     {                                                           \
         struct raw r;                                           \
@@ -38,12 +42,6 @@ enum {
     }
 FOR_MAP_INPUTS(X)
 #undef X
-
-enum {
-    ITEM_BITS = (int)sizeof(item) * 8,
-    ITEM_MASK = ITEM_BITS < 32 ? (1 << ITEM_BITS % 32) - 1 : -1,
-    IN_WORD = ITEM_BITS < 32 && CHUNK * ITEM_BITS >= 32 ? 32 / ITEM_BITS : 1 /* elements of a chunk's words */
-};
 
 static inline struct place moved(shape_ptr S, struct place p, int line, int column)
 {
@@ -110,45 +108,95 @@ static inline void fold_one(struct tensors T, shape_ptr S, int64_t o)
     finish_output(T, S, o, tree(s), ELEMENTS);
 }
 
-/* A line's elements but those outside. Where the tensor begins elsewhere than the plan says, chunks are put together, of
- * short elements by words: apart they would be a register each. */
-static inline void read_line(GLOBAL const item *line, int aligned, const int column_there[COLUMNS], item x[COLUMNS],
-                             union chunk chunks[CHUNKS + 1])
+static inline int is_aligned(GLOBAL const item *x)
 {
-    UNROLL
-    for (int c = 0; c < COLUMNS; c++)
-        if ((c < LEAD || c >= BEHIND) && column_there[c])
-            x[c] = line[c];
-    UNROLL
-    for (int k = 0; k < CHUNKS; k++) {
-        GLOBAL const item *const from = line + LEAD + k * CHUNK;
-        if (aligned) {
-            chunks[k] = *(GLOBAL const union chunk *)from;
-        } else if (IN_WORD > 1) {
-            UNROLL
-            for (int w = 0; w < CHUNK / IN_WORD; w++) {
-                uint32_t word = 0;
-                UNROLL
-                for (int i = 0; i < IN_WORD; i++)
-                    word |= ((uint32_t)from[w * IN_WORD + i] & ITEM_MASK) << i * ITEM_BITS;
-                chunks[k].word[w] = word;
-            }
-        } else {
-            UNROLL
-            for (int c = 0; c < CHUNK; c++)
-                chunks[k].v[c] = from[c];
-        }
-    }
+    return (size_t)x % sizeof(chunk_t) == 0;
 }
 
-static inline void read_lines(struct tensors T, shape_ptr S, struct place start, const int line_there[LINES],
-                              const int column_there[COLUMNS], int aligned, item x[LINES][COLUMNS],
-                              union chunk chunks[LINES][CHUNKS + 1])
+static inline int is_line_there(shape_ptr S, struct place start, int line, int left)
+{
+    return (!SOME_ROWS || line < (left - 1) * BELOW + ROWS) && inside_some(S, moved(S, start, line, 0), 0);
+}
+
+#if BY_ELEMENTS
+/* A chunk put together, of bytes by words: apart they would be a register each. */
+static inline chunk_t assembled(GLOBAL const item *from)
+{
+    chunk_t chunk;
+    UNROLL
+    for (int w = 0; w < CHUNK / IN_WORD; w++) {
+#if IN_WORD > 1
+        chunk.word[w] = 0;
+        UNROLL
+        for (int i = 0; i < IN_WORD; i++)
+            chunk.word[w] |= (uint32_t)(uint8_t)from[w * IN_WORD + i] << i * 8;
+#else
+        chunk.v[w] = from[w];
+#endif
+    }
+    return chunk;
+}
+
+/* The lines that are there, without the elements outside. */
+static inline void read_lines(struct tensors T, shape_ptr S, struct place start, int aligned,
+                              const int line_there[LINES], const int column_there[COLUMNS], item x[LINES][COLUMNS],
+                              chunk_t chunks[LINES][CHUNKS + 1])
 {
     UNROLL
+    for (int l = 0; l < LINES; l++) {
+        if (!line_there[l])
+            continue;
+        GLOBAL const item *const line = address(T, moved(S, start, l, 0));
+        UNROLL
+        for (int c = 0; c < COLUMNS; c++)
+            if ((c < LEAD || c >= BEHIND) && column_there[c])
+                x[l][c] = line[c];
+        UNROLL
+        for (int k = 0; k < CHUNKS; k++)
+            if (aligned)
+                chunks[l][k] = *(GLOBAL const chunk_t *)(line + LEAD + k * CHUNK);
+            else
+                chunks[l][k] = assembled(line + LEAD + k * CHUNK);
+    }
+}
+#endif
+
+static inline void read_shared(struct tensors T, shape_ptr S, struct place start, int left,
+                               const int column_there[COLUMNS], int line_there[LINES], item x[LINES][COLUMNS])
+{
+#if BY_ELEMENTS
+    chunk_t chunks[LINES][CHUNKS + 1];
+    UNROLL
     for (int l = 0; l < LINES; l++)
-        if (line_there[l])
-            read_line(address(T, moved(S, start, l, 0)), aligned, column_there, x[l], chunks[l]);
+        line_there[l] = is_line_there(S, start, l, left);
+    if (is_aligned(address(T, moved(S, start, 0, LEAD))))
+        read_lines(T, S, start, 1, line_there, column_there, x, chunks);
+    else
+        read_lines(T, S, start, 0, line_there, column_there, x, chunks);
+    UNROLL
+    for (int l = 0; l < LINES; l++)
+        UNROLL
+        for (int c = LEAD; c < BEHIND; c++) /* behind all branches: of bytes words come from there */
+            x[l][c] = chunks[l][(c - LEAD) / CHUNK].v[(c - LEAD) % CHUNK];
+#else
+    UNROLL
+    for (int l = 0; l < LINES; l++) {
+        line_there[l] = is_line_there(S, start, l, left);
+        GLOBAL const item *const line = address(T, moved(S, start, l, 0));
+        UNROLL
+        for (int c = 0; c < COLUMNS; c++)
+            if ((c < LEAD || c >= BEHIND) && (line_there[l] & column_there[c]))
+                x[l][c] = line[c];
+        UNROLL
+        for (int k = 0; k < CHUNKS; k++)
+            if (line_there[l]) {
+                const chunk_t v = *(GLOBAL const chunk_t *)(line + LEAD + k * CHUNK);
+                UNROLL
+                for (int c = 0; c < CHUNK; c++)
+                    x[l][LEAD + k * CHUNK + c] = v.v[c];
+            }
+    }
+#endif
 }
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
@@ -167,30 +215,19 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const struct place start = kept_place(S, first);
     int line_there[LINES], column_there[COLUMNS];
     item x[LINES][COLUMNS];
-    union chunk chunks[LINES][CHUNKS + 1];
     UNROLL
     for (int c = 0; c < COLUMNS; c++) /* those of chunks are, where we go on */
         column_there[c] = (c >= LEAD && c < BEHIND) || inside_some(S, moved(S, start, 0, c), 1);
-    if ((SOME_COLUMNS && column + SPAN > across) || !inside_some(S, moved(S, start, 0, LEAD), 1) ||
-        !inside_some(S, moved(S, start, 0, BEHIND - 1), 1)) {
+    if ((SOME_COLUMNS && column + SPAN > across) ||
+        (!BY_ELEMENTS && CHUNK > 1 && !is_aligned(address(T, moved(S, start, 0, LEAD)))) ||
+        !inside_some(S, moved(S, start, 0, LEAD), 1) || !inside_some(S, moved(S, start, 0, BEHIND - 1), 1)) {
         NO_UNROLL
         for (int k = 0; k < OUTS * SPAN; k++)
             if (k / SPAN < left && column + k % SPAN < across)
                 fold_one(T, S, first + k / SPAN * across + k % SPAN);
         return;
     }
-    UNROLL
-    for (int l = 0; l < LINES; l++)
-        line_there[l] = (!SOME_ROWS || l < (left - 1) * BELOW + ROWS) && inside_some(S, moved(S, start, l, 0), 0);
-    if (CHUNK == 1 || (size_t)address(T, moved(S, start, 0, LEAD)) % sizeof(union chunk) == 0)
-        read_lines(T, S, start, line_there, column_there, 1, x, chunks);
-    else
-        read_lines(T, S, start, line_there, column_there, 0, x, chunks);
-    UNROLL
-    for (int l = 0; l < LINES; l++)
-        UNROLL
-        for (int c = LEAD; c < BEHIND; c++)
-            x[l][c] = chunks[l][(c - LEAD) / CHUNK].v[(c - LEAD) % CHUNK];
+    read_shared(T, S, start, left, column_there, line_there, x);
     LOADED();
     UNROLL
     for (int k = 0; k < OUTS; k++) {
