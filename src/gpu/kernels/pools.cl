@@ -4,6 +4,7 @@
  * ones of CHUNK elements. PIXEL > 1: neighbours are pixels of so many channels, the last loop, and a thread's rows have
  * GROUPS vectors, of whole pixels. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one
  * lane, in which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
+ * TELLS_WHOLE: threads to which nothing is outside have a tree of their own, whose numbers of elements are constants.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
  * p[0], p[1]: threads of a row of outputs, and the divisor; the last one may have (SOME_COLUMNS) fewer than others.
@@ -86,6 +87,18 @@ static inline int columns_there(const int there[(ALONG - 1) * GAP + 1])
     for (int j = 0; j < ALONG; j++)
         n += there[j * GAP];
     return n;
+}
+
+static inline int is_whole(const int line_there[LINES], const int column_there[COLUMNS])
+{
+    int yes = 1;
+    UNROLL
+    for (int l = 0; l < LINES; l++)
+        yes &= line_there[l];
+    UNROLL
+    for (int c = 0; c < COLUMNS; c++)
+        yes &= column_there[c];
+    return yes;
 }
 
 /* One output, wherever its elements are. */
@@ -199,6 +212,58 @@ static inline void read_shared(struct tensors T, shape_ptr S, struct place start
 #endif
 }
 
+/* whole, a constant: every element that the thread has read is there. */
+static inline void fold_shared(struct tensors T, shape_ptr S, int64_t first, int64_t across, int left, int whole,
+                               const int line_there[LINES], const int column_there[COLUMNS], item x[LINES][COLUMNS])
+{
+    UNROLL
+    for (int k = 0; k < OUTS; k++) {
+#if SHARES_COLUMNS
+        struct state columns[COLUMNS];
+        UNROLL
+        for (int c = 0; c < COLUMNS; c++)
+            UNROLL
+            for (int i = 0; i < ROWS; i++) {
+                const int l = k * BELOW + i;
+                const struct state s = one_element(S, raw_of(x[l][c]), 0, whole || (line_there[l] & column_there[c]));
+                columns[c] = i ? combine(columns[c], s) : s;
+            }
+#endif
+        UNROLL
+        for (int g = 0; g < GROUPS; g++) {
+            struct state y[VECTOR];
+            UNROLL
+            for (int v = 0; v < VECTOR; v++) {
+                const int place = PLACE_OF(g * VECTOR + v);
+#if SHARES_COLUMNS
+                y[v] = columns[place];
+                UNROLL
+                for (int j = 1; j < ALONG; j++)
+                    y[v] = combine(y[v], columns[place + j * GAP]);
+#else
+                struct state s[ELEMENTS];
+                struct lane all = empty_lane();
+                UNROLL
+                for (int e = 0; e < ELEMENTS; e++) {
+                    const int l = k * BELOW + e / ALONG, c = place + e % ALONG * GAP;
+                    const int present = whole || (line_there[l] & column_there[c]);
+                    if (ANY_ORDER)
+                        chain(S, &all, map_element(raw_of(x[l][c])), e, 0, weights_of(e), present);
+                    else
+                        s[e] = one_element(S, raw_of(x[l][c]), e, present);
+                }
+                y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
+#endif
+#if HAS_COUNT /* the tree's counts are not computed then, but for moments */
+                y[v].n = whole ? ELEMENTS : lines_there(line_there + k * BELOW) * columns_there(column_there + place);
+#endif
+            }
+            if (k < left)
+                finish_vector(T, S, first + k * across + g * VECTOR, y);
+        }
+    }
+}
+
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     shape_ptr S = SHAPE;
@@ -229,50 +294,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     }
     read_shared(T, S, start, left, column_there, line_there, x);
     LOADED();
-    UNROLL
-    for (int k = 0; k < OUTS; k++) {
-#if SHARES_COLUMNS
-        struct state columns[COLUMNS];
-        UNROLL
-        for (int c = 0; c < COLUMNS; c++)
-            UNROLL
-            for (int i = 0; i < ROWS; i++) {
-                const int l = k * BELOW + i;
-                const struct state s = one_element(S, raw_of(x[l][c]), 0, line_there[l] & column_there[c]);
-                columns[c] = i ? combine(columns[c], s) : s;
-            }
-#endif
-        UNROLL
-        for (int g = 0; g < GROUPS; g++) {
-            struct state y[VECTOR];
-            UNROLL
-            for (int v = 0; v < VECTOR; v++) {
-                const int place = PLACE_OF(g * VECTOR + v);
-#if SHARES_COLUMNS
-                y[v] = columns[place];
-                UNROLL
-                for (int j = 1; j < ALONG; j++)
-                    y[v] = combine(y[v], columns[place + j * GAP]);
-#else
-                struct state s[ELEMENTS];
-                struct lane all = empty_lane();
-                UNROLL
-                for (int e = 0; e < ELEMENTS; e++) {
-                    const int l = k * BELOW + e / ALONG, c = place + e % ALONG * GAP;
-                    const int present = line_there[l] & column_there[c];
-                    if (ANY_ORDER)
-                        chain(S, &all, map_element(raw_of(x[l][c])), e, 0, weights_of(e), present);
-                    else
-                        s[e] = one_element(S, raw_of(x[l][c]), e, present);
-                }
-                y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
-#endif
-#if HAS_COUNT /* the tree's counts are not computed then, but for moments */
-                y[v].n = lines_there(line_there + k * BELOW) * columns_there(column_there + place);
-#endif
-            }
-            if (k < left)
-                finish_vector(T, S, first + k * across + g * VECTOR, y);
-        }
-    }
+    if (TELLS_WHOLE && is_whole(line_there, column_there))
+        fold_shared(T, S, first, across, left, 1, line_there, column_there, x);
+    else
+        fold_shared(T, S, first, across, left, 0, line_there, column_there, x);
 }
