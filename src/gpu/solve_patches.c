@@ -10,6 +10,27 @@
 enum { THREADS = 128, MOST_ELEMENTS = 36, MOST_APART = 4, STATE_WORDS = 4, LEAST_OUTPUTS = 4096, LEAST_BESIDE = 32 };
 enum { MOST_CHANNELS = 16, MOST_GAP = 32 /* bytes, of pixels that pools.cl reads as lines */ };
 
+/* The sum, in the tree's order, of lanes `lane`, lane + apart, lane + 2 apart ... as s0, s1 ... (number): depth first, so
+ * that few states wait. */
+static void add_sum(struct gpu_text *to, int count, int lane, int apart, int number)
+{
+    if (lane + apart >= count) {
+        mf_text_add(to, "    struct state s%d = s[%d];\n", number, lane);
+        return;
+    }
+    add_sum(to, count, lane, 2 * apart, number);
+    add_sum(to, count, lane + apart, 2 * apart, number + apart);
+    mf_text_add(to, "    s%d = combine(s%d, s%d);\n", number, number, number + apart);
+}
+
+/* Outputs of few elements, a lane each: the tree over them as straight-line code. */
+static void add_tree(struct gpu_text *to, int count)
+{
+    mf_text_append(to, "static inline struct state tree(const struct state s[ELEMENTS])\n{\n");
+    add_sum(to, count, 0, 1, 0);
+    mf_text_append(to, "    return s0;\n}\n");
+}
+
 /* Whether operand i's elements for neighbouring outputs lie close to each other, and are not a row of each alone. */
 static int are_near(const struct problem *problem, int i)
 {
@@ -30,6 +51,17 @@ struct pool_form {
 static int columns_loop(const struct nest *nest, const struct pool_form *pool)
 {
     return nest->kept - 1 - (pool->pixel > 1);
+}
+
+/* Elements that an output may have whose tree's parts neighbours share: of sums of floats a tile's row of lanes, nearly;
+ * of others more take seconds to compile, or spill registers. */
+static int most_of_pool(const struct problem *problem)
+{
+    enum { OF_SUMS = 121, OF_MOMENTS = 49 };
+    if (!mf_emit_is_ordered(problem) || problem->program.reducer_count > 1 || mf_gpu_has_logsums(problem) ||
+        mf_gpu_has_long_maps(problem))
+        return MOST_ELEMENTS;
+    return mf_emit_has_kind(problem, RED_MOMENTS) ? OF_MOMENTS : OF_SUMS;
 }
 
 /* Greatest power of two up to `most` that divides n. */
@@ -60,11 +92,18 @@ static int find_windows(const struct nest *nest, struct pool_form *pool)
     return 1;
 }
 
+/* Whether an output's tree is work enough for many elements a thread. */
+static int is_large(const struct pool_form *pool)
+{
+    enum { LARGE = 25 };
+    return pool->rows * pool->along > LARGE;
+}
+
 /* Rows of outputs of a thread, where they share lines: more cost registers. (An H200: 3 x 3 by 2 of bf16, 85 elements,
  * 3,726 GB/s, 51 elements 3,312; of u8 1,297 and 1,564.) */
 static void choose_outs(const struct nest *nest, const int64_t *stride, int columns, int item, struct pool_form *pool)
 {
-    enum { MOST_OUTS = 4, MOST_SHARED = 64, MOST_OF_TWO = 96 };
+    enum { MOST_OUTS = 4, MOST_SHARED = 64, MOST_OF_TWO = 96, MANY = 170, MANY_APART = 120, MANY_HALVES = 96 };
     const int lines = columns_loop(nest, pool) - 1;
     const int64_t row = nest->reduced > 1 ? stride[nest->kept] : 0, down = lines >= 0 ? stride[lines] : 0;
     if (!row || down % row || down / row < 1 || down / row >= pool->rows)
@@ -76,9 +115,14 @@ static void choose_outs(const struct nest *nest, const int64_t *stride, int colu
         pool->outs = mf_power_below(mf_clamp(height, 1, MOST_OUTS));
     while ((height - 1) / pool->outs * pool->outs + pool->outs > height + height / 4)
         pool->outs /= 2;
-    while (pool->outs > 1 && ((pool->outs - 1) * pool->below + pool->rows) * columns >
-                                 (pool->outs == 2 && item > 1 ? MOST_OF_TWO : MOST_SHARED))
+    const int words = item > 4 ? item / 4 : 1, halves = item == 2 && pool->gap == 1;
+    const int many = (halves ? MANY_HALVES : pool->below > 1 ? MANY_APART : MANY) / words;
+    while (pool->outs > 1) {
+        const int shared = ((pool->outs - 1) * pool->below + pool->rows) * columns;
+        if (shared <= (is_large(pool) ? many : pool->outs == 2 && item > 1 ? MOST_OF_TWO : MOST_SHARED))
+            return;
         pool->outs /= 2;
+    }
 }
 
 static int columns_of(const struct pool_form *pool)
@@ -105,11 +149,11 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
         MOST_VECTOR = 8,
         MOST_OF_LONG = 2,
         MOST_OF_PIXELS = 4,
-        OF_MANY = 2,
-        MANY = 10,
+        OF_SOME = 2,
+        SOME = 10,
         MOST_WINDOWS = 30
     };
-    enum { MOST_READ = 128, MOST_BYTES = 640, FEW_SHARED = 48, MANY_SHARED = 80 };
+    enum { MOST_READ = 128, MOST_OF_MANY = 198, MOST_BYTES = 640, MANY = 140, MANY_HALVES = 200 };
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
     *pool = (struct pool_form){.rows = 1, .outs = 1, .pixel = pixel, .groups = 1};
     const int line = columns_loop(nest, pool);
@@ -129,14 +173,12 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
         return 0;
     const int most = mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1, is_long ? MOST_OF_LONG : MOST_VECTOR);
     pool->vector = pixel == 1 ? power_of(nest->size[last], most)
-                              : mf_clamp(most, 1, problem->reduced_total < MANY ? MOST_OF_PIXELS : OF_MANY);
+                              : mf_clamp(most, 1, problem->reduced_total < SOME ? MOST_OF_PIXELS : OF_SOME);
     if (nest->reduced > 1)
         pool->rows = (int)nest->size[nest->kept];
-    /* trees' sums that wait cost registers too (an H200: means of 3 x 3 f32 of 3 channels 84 us instead of 101) */
-    const int shared = (pool->rows + 3) * columns_of(pool);
-    if (mf_emit_is_ordered(problem) && item == 4 && apart == 1 && pool->rows > 1 && shared > FEW_SHARED &&
-        shared <= MANY_SHARED)
-        pool->vector = power_of(pool->vector, 2);
+    while (problem->reduced_total > MOST_ELEMENTS && pool->vector > 2 &&
+           (pool->rows + 3) * columns_of(pool) > (item == 2 ? MANY_HALVES : MANY))
+        pool->vector /= 2;
     pool->groups = pixel / (int)mf_gcd(pixel, pool->vector);
     pool->chunk = find_chunk(nest, stride, pool, CHUNK_BYTES / item);
     if (pool->chunk == 1) /* threads read apart from each other */
@@ -145,18 +187,19 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     pool->lead = mf_clamp((int64_t)(-(uint64_t)problem->in_base[input] & (uint64_t)(pool->chunk - 1)), 0, columns);
     if (!is_long)
         choose_outs(nest, stride, columns, item, pool);
-    const int few = pool->rows * columns <= MOST_READ && pool->rows * columns * item <= MOST_BYTES;
-    return pool->vector > 1 && ((gap == 1 && pixel == 1) || few) && find_windows(nest, pool);
+    const int is_many = problem->reduced_total > MOST_ELEMENTS, read = pool->rows * columns;
+    const int few = read <= (is_many ? MOST_OF_MANY : MOST_READ) && read * item <= MOST_BYTES;
+    return pool->vector > 1 && ((gap == 1 && pixel == 1 && !is_many) || few) &&
+           problem->reduced_total <= most_of_pool(problem) && find_windows(nest, pool);
 }
 
-/* Whether threads to which nothing is outside have a tree of their own: where most warps are such. (An H200: var of 3 x 3
- * f32[8192,8192] 376 us instead of 793, means of 5 x 5 123 and 133; of 3 x 3 135 and 137.) */
-static int tells_whole(const struct problem *problem, const struct pool_form *pool, int64_t columns, int item)
+/* Whether threads to which nothing is outside have a tree of their own: where most warps are such, and it is work. (An
+ * H200: var of 3 x 3 f32[8192,8192] 376 us instead of 793, means of 5 x 5 123 and 133; of 3 x 3 135 and 137.) */
+static int tells_whole(const struct problem *problem, const struct pool_form *pool, int64_t columns)
 {
     enum { LEAST_COLUMNS = 512, MANY = 16 };
     return problem->memory.window_count && columns >= LEAST_COLUMNS &&
-           (mf_emit_has_kind(problem, RED_MOMENTS) ||
-            (mf_emit_is_ordered(problem) && item >= 4 && pool->rows * pool->along > MANY));
+           (mf_emit_has_kind(problem, RED_MOMENTS) || pool->rows * pool->along > MANY);
 }
 
 /* Pixels of a few channels whose windows are more than one pixel apart. */
@@ -242,20 +285,20 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
     choice.own[2] = rows;
     choice.own[3] = mf_gpu_divisor(rows);
     mf_text_append(&choice.functions, mf_text_single_cl);
-    mf_text_append(&choice.functions, mf_text_element_lanes_cl);
+    add_tree(&choice.functions, count);
     mf_text_add(
         &choice.macros,
         "#define ROWS %d\n#define ALONG %d\n#define GAP %d\n#define APART %d\n#define BELOW %d\n#define OUTS %d\n"
-        "#define ELEMENTS %d\n#define REACH %d\n#define CHUNK %d\n#define LEAD %d\n#define OF_COLUMNS %d\n"
+        "#define ELEMENTS %d\n#define CHUNK %d\n#define LEAD %d\n#define OF_COLUMNS %d\n"
         "#define STORES_VECTORS 1\n#define ANY_ORDER %d\n#define SHARES_COLUMNS %d\n#define SOME_COLUMNS %d\n"
         "#define SOME_ROWS %d\n#define PIXEL %d\n#define GROUPS %d\n#define BY_ELEMENTS %d\n#define IN_WORD %d\n"
         "#define TELLS_WHOLE %d\n",
-        pool->rows, pool->along, pool->gap, pool->apart, pool->below, pool->outs, count, (int)mf_power_above(count) / 2,
+        pool->rows, pool->along, pool->gap, pool->apart, pool->below, pool->outs, count,
         pool->chunk, pool->lead, pool->of_columns, any_order,
         any_order && columns_of(pool) < span * pool->along && !mf_emit_is_narrow(problem, 0), columns % span != 0,
         height % pool->outs != 0, pool->pixel, pool->groups, by_elements,
         by_elements && item == 1 && pool->chunk >= (int)sizeof(int32_t) ? (int)sizeof(int32_t) : 1,
-        tells_whole(problem, pool, columns, item));
+        tells_whole(problem, pool, columns));
     snprintf(choice.text, sizeof choice.text, "%d by %d outputs of %d by %d elements a thread, %d read together",
              pool->outs, span, pool->rows, pool->along, pool->chunk);
     return mf_gpu_make(plan, &choice);
@@ -276,7 +319,7 @@ static int64_t outputs_beside(const struct problem *problem)
 static int can_fold(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
-    if (!problem->program.reducer_count || problem->reduced_total < 2 || problem->reduced_total > MOST_ELEMENTS ||
+    if (!problem->program.reducer_count || problem->reduced_total < 2 || problem->reduced_total > most_of_pool(problem) ||
         problem->kept_total < LEAST_OUTPUTS || !problem->memory.kept || !mf_gpu_any_order(plan) ||
         mf_emit_state_words(problem) > STATE_WORDS)
         return 0;
@@ -304,24 +347,6 @@ static int are_pixels(const struct problem *problem)
                 (l < nest->kept - 1 || in[r] <= MOST_CHANNELS))
                 return 1;
     return 0;
-}
-
-int mf_gpu_patches_pay(const struct mf_plan *plan)
-{
-    const struct problem *problem = &plan->problem;
-    struct pool_form pool;
-    return mf_gpu_is_columns(problem) && can_fold(plan) &&
-           ((are_pixels(problem) && outputs_beside(problem) >= LEAST_BESIDE) || find_pixels(problem, &pool));
-}
-
-static int applicable(const struct mf_plan *plan)
-{
-    const struct problem *problem = &plan->problem;
-    struct pool_form pool;
-    if (mf_gpu_is_columns(problem))
-        return mf_gpu_patches_pay(plan);
-    return can_fold(plan) && (problem->memory.size[problem->memory.kept - 1] >= LEAST_BESIDE ||
-                              find_pool(problem, &problem->memory, 1, &pool));
 }
 
 /* Channels of a thread. */
@@ -352,11 +377,34 @@ static int find_lines(const struct problem *problem, struct nest *nest, struct p
     return find_pool(problem, nest, 1, pool);
 }
 
+int mf_gpu_patches_pay(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct nest nest;
+    struct pool_form pool;
+    if (!mf_gpu_is_columns(problem) || !can_fold(plan))
+        return 0;
+    if (problem->reduced_total > MOST_ELEMENTS)
+        return are_pixels(problem) && find_lines(problem, &nest, &pool);
+    return (are_pixels(problem) && outputs_beside(problem) >= LEAST_BESIDE) || find_pixels(problem, &pool);
+}
+
 int mf_gpu_patches_reads_lines(const struct mf_plan *plan)
 {
     struct nest nest;
     struct pool_form pool;
     return are_pixels(&plan->problem) && find_lines(&plan->problem, &nest, &pool) ? pool.chunk : 0;
+}
+
+static int applicable(const struct mf_plan *plan)
+{
+    const struct problem *problem = &plan->problem;
+    struct pool_form pool;
+    if (mf_gpu_is_columns(problem))
+        return mf_gpu_patches_pay(plan);
+    return can_fold(plan) && ((problem->memory.size[problem->memory.kept - 1] >= LEAST_BESIDE &&
+                               problem->reduced_total <= MOST_ELEMENTS) ||
+                              find_pool(problem, &problem->memory, 1, &pool));
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -382,11 +430,11 @@ static mf_status make(struct mf_plan *plan)
                                 .vector_loop = vector > 1 ? problem->memory.kept - 1 : -1};
     choice.blocks = (problem->kept_total + THREADS * outs - 1) / (THREADS * outs);
     mf_text_append(&choice.functions, mf_text_single_cl);
-    mf_text_append(&choice.functions, mf_text_element_lanes_cl);
+    add_tree(&choice.functions, count);
     mf_text_add(
         &choice.macros,
-        "#define ELEMENTS %d\n#define REACH %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n",
-        count, (int)mf_power_above(count) / 2, outs, vector > 1, !mf_emit_is_ordered(problem));
+        "#define ELEMENTS %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n",
+        count, outs, vector > 1, !mf_emit_is_ordered(problem));
     snprintf(choice.text, sizeof choice.text, "%d outputs of %d elements a thread%s", outs, count,
              vector > 1 ? ", read together" : "");
     return mf_gpu_make(plan, &choice);

@@ -352,18 +352,18 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
  * number of outputs are for it only where this solver cannot go. */
 static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
 {
-    enum { FEW = 25, FEW_OF_LINES = 16, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };
+    enum { FEW = 25, FEW_OF_TREES = 128 /* more are not for it */, FEW_OF_LINES = 16, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };
     enum { WIDE_STEPS = 4, WIDE_STEPS_OF_PIXELS = 2, SHORT_ROW = 32 };
     const struct nest *nest = &plan->problem.memory;
     const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
     const int64_t row = nest->size[nest->kept - 1];
     const int is_odd = row % TOGETHER && plan->problem.kept_total >= MANY;
     const int read = pixels ? mf_gpu_patches_reads_lines(plan) : 0;
-    int few = FEW;
+    int few = form->is_tree ? FEW_OF_TREES : FEW;
     if (!pixels && row < SHORT_ROW && row % 2)
         return 0;
     if (read)
-        few = form->is_tree ? FEW : read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;
+        few = form->is_tree ? FEW_OF_TREES : read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;
     else if (pixels && (!form->is_tree || row % TOGETHER))
         few = is_odd && !form->is_tree ? FEW_OF_ODD : FEW_OF_PIXELS;
     return (plan->problem.reduced_total <= few || steps >= (pixels ? WIDE_STEPS_OF_PIXELS : WIDE_STEPS)) &&

@@ -11,7 +11,7 @@ void mf_unpack_texts(void);
 extern char mf_text_prelude_cu[], mf_text_prelude_cl[]; /* src/gpu */
 extern char mf_text_reducers_cl[], mf_text_shape_cl[], mf_text_common_cl[], mf_text_fold_cl[],
     mf_text_conditional_cu[]; /* src/gpu/kernels */
-extern char mf_text_quads_cl[], mf_text_patches_cl[], mf_text_pools_cl[], mf_text_element_lanes_cl[],
+extern char mf_text_quads_cl[], mf_text_patches_cl[], mf_text_pools_cl[],
     mf_text_single_cl[], mf_text_sliding_cl[], mf_text_sliding_stages_cl[], mf_text_sliding_tree_cl[],
     mf_text_turned_cl[], mf_text_map_cl[], mf_text_packed_cl[], mf_text_staged_cl[], mf_text_abreast_cl[],
     mf_text_lengthwise_cl[], mf_text_merges_cl[], mf_text_weights_cl[], mf_text_tile_lanes_cl[], mf_text_rows_cl[],

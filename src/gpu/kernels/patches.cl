@@ -1,7 +1,7 @@
 /* Outputs of few elements, ELEMENTS, which their neighbours share or which lie among theirs: pools and other windows. A
  * thread takes OUTS outputs, a block's threads apart, and all elements of each: what neighbours read is side by side,
  * what several read is in the nearest cache; or VECTOR outputs, channels of a pixel, whose elements are read together.
- * The tree over them is element_lanes.cl's; where any order gives the same (ANY_ORDER), they are one chain. */
+ * The tree over them is solve_patches.c's; where any order gives the same (ANY_ORDER), they are one chain. */
 static inline struct state fold_elements(shape_ptr S, const struct raw r[ELEMENTS], const int there[ELEMENTS])
 {
     struct state s[ELEMENTS];

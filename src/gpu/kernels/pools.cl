@@ -2,7 +2,7 @@
  * the last loop are APART elements apart, those along the loop before it BELOW rows. A thread takes OUTS rows of VECTOR
  * outputs, and reads what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned
  * ones of CHUNK elements. PIXEL > 1: neighbours are pixels of so many channels, the last loop, and a thread's rows have
- * GROUPS vectors, of whole pixels. The tree over an output's elements is element_lanes.cl's. ANY_ORDER: they are one
+ * GROUPS vectors, of whole pixels. The tree over an output's elements is solve_patches.c's. ANY_ORDER: they are one
  * lane, in which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
  * TELLS_WHOLE: threads to which nothing is outside have a tree of their own, whose numbers of elements are constants.
  *
