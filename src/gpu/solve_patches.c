@@ -53,15 +53,16 @@ static int columns_loop(const struct nest *nest, const struct pool_form *pool)
     return nest->kept - 1 - (pool->pixel > 1);
 }
 
-/* Elements that an output may have whose tree's parts neighbours share: of sums of floats a tile's row of lanes, nearly;
- * of others more take seconds to compile, or spill registers. */
+/* Elements that an output may have whose tree's parts neighbours share: of sums of floats nearly as many as a tile has
+ * lanes; of others more take seconds to compile, or spill registers. */
 static int most_of_pool(const struct problem *problem)
 {
-    enum { OF_SUMS = 121, OF_MOMENTS = 49 };
+    enum { OF_SUMS = 100, OF_LONG = 49 };
+    const int is_long = problem->program.reducer[0].cls == CLS_F64, moments = mf_emit_has_kind(problem, RED_MOMENTS);
     if (!mf_emit_is_ordered(problem) || problem->program.reducer_count > 1 || mf_gpu_has_logsums(problem) ||
-        mf_gpu_has_long_maps(problem))
+        mf_gpu_has_long_maps(problem) || (is_long && moments))
         return MOST_ELEMENTS;
-    return mf_emit_has_kind(problem, RED_MOMENTS) ? OF_MOMENTS : OF_SUMS;
+    return is_long || moments ? OF_LONG : OF_SUMS;
 }
 
 /* Greatest power of two up to `most` that divides n. */
@@ -92,10 +93,11 @@ static int find_windows(const struct nest *nest, struct pool_form *pool)
     return 1;
 }
 
+enum { LARGE = 25, MORE = 49 /* elements */ };
+
 /* Whether an output's tree is work enough for many elements a thread. */
 static int is_large(const struct pool_form *pool)
 {
-    enum { LARGE = 25 };
     return pool->rows * pool->along > LARGE;
 }
 
@@ -103,7 +105,15 @@ static int is_large(const struct pool_form *pool)
  * 3,726 GB/s, 51 elements 3,312; of u8 1,297 and 1,564.) */
 static void choose_outs(const struct nest *nest, const int64_t *stride, int columns, int item, struct pool_form *pool)
 {
-    enum { MOST_OUTS = 4, MOST_SHARED = 64, MOST_OF_TWO = 96, MANY = 170, MANY_APART = 120, MANY_HALVES = 96 };
+    enum {
+        MOST_OUTS = 4,
+        MOST_SHARED = 64,
+        MOST_OF_TWO = 96,
+        MANY = 170,
+        OF_MORE = 130,
+        MANY_APART = 120,
+        MANY_HALVES = 96
+    };
     const int lines = columns_loop(nest, pool) - 1;
     const int64_t row = nest->reduced > 1 ? stride[nest->kept] : 0, down = lines >= 0 ? stride[lines] : 0;
     if (!row || down % row || down / row < 1 || down / row >= pool->rows)
@@ -116,7 +126,8 @@ static void choose_outs(const struct nest *nest, const int64_t *stride, int colu
     while ((height - 1) / pool->outs * pool->outs + pool->outs > height + height / 4)
         pool->outs /= 2;
     const int words = item > 4 ? item / 4 : 1, halves = item == 2 && pool->gap == 1;
-    const int many = (halves ? MANY_HALVES : pool->below > 1 ? MANY_APART : MANY) / words;
+    const int full = pool->rows * pool->along > MORE ? OF_MORE : MANY;
+    const int many = (halves ? MANY_HALVES : pool->below > 1 ? MANY_APART : full) / words;
     while (pool->outs > 1) {
         const int shared = ((pool->outs - 1) * pool->below + pool->rows) * columns;
         if (shared <= (is_large(pool) ? many : pool->outs == 2 && item > 1 ? MOST_OF_TWO : MOST_SHARED))
@@ -153,7 +164,7 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
         SOME = 10,
         MOST_WINDOWS = 30
     };
-    enum { MOST_READ = 128, MOST_OF_MANY = 198, MOST_BYTES = 640, MANY = 140, MANY_HALVES = 200 };
+    enum { MOST_READ = 128, OF_MANY = 140, OF_MANY_HALVES = 198, MOST_BYTES = 640, MANY = 140, MANY_HALVES = 200 };
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
     *pool = (struct pool_form){.rows = 1, .outs = 1, .pixel = pixel, .groups = 1};
     const int line = columns_loop(nest, pool);
@@ -188,7 +199,7 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     if (!is_long)
         choose_outs(nest, stride, columns, item, pool);
     const int is_many = problem->reduced_total > MOST_ELEMENTS, read = pool->rows * columns;
-    const int few = read <= (is_many ? MOST_OF_MANY : MOST_READ) && read * item <= MOST_BYTES;
+    const int few = read <= (!is_many ? MOST_READ : item == 2 ? OF_MANY_HALVES : OF_MANY) && read * item <= MOST_BYTES;
     return pool->vector > 1 && ((gap == 1 && pixel == 1 && !is_many) || few) &&
            problem->reduced_total <= most_of_pool(problem) && find_windows(nest, pool);
 }
@@ -293,8 +304,8 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
         "#define STORES_VECTORS 1\n#define ANY_ORDER %d\n#define SHARES_COLUMNS %d\n#define SOME_COLUMNS %d\n"
         "#define SOME_ROWS %d\n#define PIXEL %d\n#define GROUPS %d\n#define BY_ELEMENTS %d\n#define IN_WORD %d\n"
         "#define TELLS_WHOLE %d\n",
-        pool->rows, pool->along, pool->gap, pool->apart, pool->below, pool->outs, count,
-        pool->chunk, pool->lead, pool->of_columns, any_order,
+        pool->rows, pool->along, pool->gap, pool->apart, pool->below, pool->outs, count, pool->chunk, pool->lead,
+        pool->of_columns, any_order,
         any_order && columns_of(pool) < span * pool->along && !mf_emit_is_narrow(problem, 0), columns % span != 0,
         height % pool->outs != 0, pool->pixel, pool->groups, by_elements,
         by_elements && item == 1 && pool->chunk >= (int)sizeof(int32_t) ? (int)sizeof(int32_t) : 1,
@@ -316,12 +327,21 @@ static int64_t outputs_beside(const struct problem *problem)
     return last > 0 ? beside * nest->size[last - 1] : beside;
 }
 
+/* Whether what waits in a tree fits in registers. */
+static int has_small_states(const struct problem *problem)
+{
+    enum { MOST_WORDS = 128, MOST_OF_LONG = 225 /* of which a thread makes fewer at once */ };
+    const int words = mf_emit_state_words(problem);
+    const int most = mf_emit_has_kind(problem, RED_MOMENTS) ? MOST_OF_LONG : MOST_WORDS;
+    return words <= STATE_WORDS || (!mf_gpu_has_logsums(problem) && words * problem->reduced_total <= most);
+}
+
 static int can_fold(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
-    if (!problem->program.reducer_count || problem->reduced_total < 2 || problem->reduced_total > most_of_pool(problem) ||
-        problem->kept_total < LEAST_OUTPUTS || !problem->memory.kept || !mf_gpu_any_order(plan) ||
-        mf_emit_state_words(problem) > STATE_WORDS)
+    if (!problem->program.reducer_count || problem->reduced_total < 2 ||
+        problem->reduced_total > most_of_pool(problem) || problem->kept_total < LEAST_OUTPUTS ||
+        !problem->memory.kept || !mf_gpu_any_order(plan) || !has_small_states(problem))
         return 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
         if (problem->program.reducer[r].kind == RED_USER || problem->program.reducer[r].kind == RED_ARG)
@@ -431,10 +451,9 @@ static mf_status make(struct mf_plan *plan)
     choice.blocks = (problem->kept_total + THREADS * outs - 1) / (THREADS * outs);
     mf_text_append(&choice.functions, mf_text_single_cl);
     add_tree(&choice.functions, count);
-    mf_text_add(
-        &choice.macros,
-        "#define ELEMENTS %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n",
-        count, outs, vector > 1, !mf_emit_is_ordered(problem));
+    mf_text_add(&choice.macros,
+                "#define ELEMENTS %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n", count, outs,
+                vector > 1, !mf_emit_is_ordered(problem));
     snprintf(choice.text, sizeof choice.text, "%d outputs of %d elements a thread%s", outs, count,
              vector > 1 ? ", read together" : "");
     return mf_gpu_make(plan, &choice);
