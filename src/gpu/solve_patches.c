@@ -303,11 +303,12 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
         "#define ELEMENTS %d\n#define CHUNK %d\n#define LEAD %d\n#define OF_COLUMNS %d\n"
         "#define STORES_VECTORS 1\n#define ANY_ORDER %d\n#define SHARES_COLUMNS %d\n#define SOME_COLUMNS %d\n"
         "#define SOME_ROWS %d\n#define PIXEL %d\n#define GROUPS %d\n#define BY_ELEMENTS %d\n#define IN_WORD %d\n"
-        "#define TELLS_WHOLE %d\n",
+        "#define TELLS_WHOLE %d\n#define LANE_PITCH 1\n",
         pool->rows, pool->along, pool->gap, pool->apart, pool->below, pool->outs, count, pool->chunk, pool->lead,
         pool->of_columns, any_order,
-        any_order && columns_of(pool) < span * pool->along && !mf_emit_is_narrow(problem, 0), columns % span != 0,
-        height % pool->outs != 0, pool->pixel, pool->groups, by_elements,
+        any_order && columns_of(pool) < span * pool->along && !mf_emit_is_narrow(problem, 0) &&
+            !mf_emit_has_kind(problem, RED_ARG),
+        columns % span != 0, height % pool->outs != 0, pool->pixel, pool->groups, by_elements,
         by_elements && item == 1 && pool->chunk >= (int)sizeof(int32_t) ? (int)sizeof(int32_t) : 1,
         tells_whole(problem, pool, columns));
     snprintf(choice.text, sizeof choice.text, "%d by %d outputs of %d by %d elements a thread, %d read together",
@@ -344,7 +345,8 @@ static int can_fold(const struct mf_plan *plan)
         !problem->memory.kept || !mf_gpu_any_order(plan) || !has_small_states(problem))
         return 0;
     for (int r = 0; r < problem->program.reducer_count; r++)
-        if (problem->program.reducer[r].kind == RED_USER || problem->program.reducer[r].kind == RED_ARG)
+        if (problem->program.reducer[r].kind == RED_USER ||
+            (problem->program.reducer[r].kind == RED_ARG && !mf_nest_is_as_written(&problem->memory)))
             return 0;
     for (int i = 0; i < problem->input_count; i++)
         if (problem->map_uses[i] && !are_near(problem, i))
@@ -451,9 +453,10 @@ static mf_status make(struct mf_plan *plan)
     choice.blocks = (problem->kept_total + THREADS * outs - 1) / (THREADS * outs);
     mf_text_append(&choice.functions, mf_text_single_cl);
     add_tree(&choice.functions, count);
-    mf_text_add(&choice.macros,
-                "#define ELEMENTS %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n", count, outs,
-                vector > 1, !mf_emit_is_ordered(problem));
+    mf_text_add(
+        &choice.macros,
+        "#define ELEMENTS %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n#define LANE_PITCH 1\n",
+        count, outs, vector > 1, !mf_emit_is_ordered(problem));
     snprintf(choice.text, sizeof choice.text, "%d outputs of %d elements a thread%s", outs, count,
              vector > 1 ? ", read together" : "");
     return mf_gpu_make(plan, &choice);
