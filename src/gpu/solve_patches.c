@@ -328,13 +328,16 @@ static int64_t outputs_beside(const struct problem *problem)
     return last > 0 ? beside * nest->size[last - 1] : beside;
 }
 
-/* Whether what waits in a tree fits in registers. */
+/* Whether what waits in a tree fits in registers; of arguments in any order nothing does. */
 static int has_small_states(const struct problem *problem)
 {
-    enum { MOST_WORDS = 128, MOST_OF_LONG = 225 /* of which a thread makes fewer at once */ };
+    enum { MOST_WORDS = 128, MOST_OF_LONG = 225 /* of which a thread makes fewer at once */, WORDS_OF_ARGS = 6 };
     const int words = mf_emit_state_words(problem);
     const int most = mf_emit_has_kind(problem, RED_MOMENTS) ? MOST_OF_LONG : MOST_WORDS;
-    return words <= STATE_WORDS || (!mf_gpu_has_logsums(problem) && words * problem->reduced_total <= most);
+    const int args = mf_emit_has_kind(problem, RED_ARG) && !mf_emit_is_ordered(problem);
+    if (words <= (args ? WORDS_OF_ARGS : STATE_WORDS))
+        return 1;
+    return !mf_gpu_has_logsums(problem) && words * problem->reduced_total <= most;
 }
 
 static int can_fold(const struct mf_plan *plan)
