@@ -22,7 +22,8 @@ enum {
 
 /* A union costs registers where words are not wanted. */
 #if IN_WORD > 1
-#define CHUNK_OF(item, name) typedef union ALIGNED(CHUNK * sizeof(item)) { item v[CHUNK]; uint32_t word[CHUNK / IN_WORD]; } name;
+#define CHUNK_OF(item, name) \
+    typedef union ALIGNED(CHUNK * sizeof(item)) { item v[CHUNK]; uint32_t word[CHUNK / IN_WORD]; } name;
 #else
 #define CHUNK_OF(item, name) typedef struct ALIGNED(CHUNK * sizeof(item)) { item v[CHUNK]; } name;
 #endif
