@@ -10,7 +10,7 @@
 enum { THREADS = 128, MOST_ELEMENTS = 36, MOST_APART = 4, STATE_WORDS = 4, LEAST_OUTPUTS = 4096, LEAST_BESIDE = 32 };
 enum { MOST_CHANNELS = 16, MOST_GAP = 32 /* bytes, of pixels that pools.cl reads as lines */ };
 
-/* The sum, in the tree's order, of lanes `lane`, lane + apart, lane + 2 apart ... as s0, s1 ... (number): depth first, so
+/* The sum in tree order of lanes `lane`, lane + apart, lane + 2 apart ... as s0, s1 ... (number): depth first, so
  * that few states wait. */
 static void add_sum(struct gpu_text *to, int count, int lane, int apart, int number)
 {
@@ -168,7 +168,8 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
     *pool = (struct pool_form){.rows = 1, .outs = 1, .pixel = pixel, .groups = 1};
     const int line = columns_loop(nest, pool);
-    if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX)
+    if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX ||
+        problem->reduced_total > most_of_pool(problem))
         return 0;
     const int64_t *stride = nest->in[input], gap = stride[nest->kept + nest->reduced - 1], apart = stride[line];
     const int item = mf_dtypes[problem->in_type[input]].size, outside = mf_gpu_widest_outside(problem, last);
@@ -200,8 +201,7 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
         choose_outs(nest, stride, columns, item, pool);
     const int is_many = problem->reduced_total > MOST_ELEMENTS, read = pool->rows * columns;
     const int few = read <= (!is_many ? MOST_READ : item == 2 ? OF_MANY_HALVES : OF_MANY) && read * item <= MOST_BYTES;
-    return pool->vector > 1 && ((gap == 1 && pixel == 1 && !is_many) || few) &&
-           problem->reduced_total <= most_of_pool(problem) && find_windows(nest, pool);
+    return pool->vector > 1 && ((gap == 1 && pixel == 1 && !is_many) || few) && find_windows(nest, pool);
 }
 
 /* Whether threads to which nothing is outside have a tree of their own: where most warps are such, and it is work. (An

@@ -352,7 +352,15 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
  * number of outputs are for it only where this solver cannot go. */
 static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
 {
-    enum { FEW = 25, FEW_OF_TREES = 128 /* more are not for it */, FEW_OF_LINES = 16, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };
+    enum {
+        FEW = 25,
+        FEW_OF_TREES = 128 /* more are not for it */,
+        FEW_OF_LINES = 16,
+        FEW_OF_PIXELS = 9,
+        FEW_OF_ODD = 4,
+        TOGETHER = 4,
+        MANY = 1 << 19
+    };
     enum { WIDE_STEPS = 4, WIDE_STEPS_OF_PIXELS = 2, SHORT_ROW = 32 };
     const struct nest *nest = &plan->problem.memory;
     const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
