@@ -69,6 +69,15 @@ static void put_solvers(const char *title, int kind)
         printf("%-14s%-10s %s\n", i ? "" : title, list_solver(kind, i), list_solver_what(kind, i));
 }
 
+/* Those whose results have an order of their own: they run by name, or where a flag lets them. */
+static void put_by_name(int kind)
+{
+    printf("%-14s", "  by name");
+    for (int i = 0; list_solver_by_name(kind, i); i++)
+        printf("%s%s", i ? " " : "", list_solver_by_name(kind, i));
+    printf("\n");
+}
+
 /* Whether the first GPUs open, or why not; what compiles for them. */
 static void put_gpus(void)
 {
@@ -110,7 +119,9 @@ int command_info(int argc, char **argv)
     put_names("reducers", list_reducer);
     put_names("maps", list_map);
     put_solvers("solvers", kDLCPU);
+    put_by_name(kDLCPU);
     put_solvers("on a GPU", kDLOpenCL);
+    put_by_name(kDLOpenCL);
     for (int i = 0; i < VALUES_COUNT; i++)
         printf("%-14s%-10s %s\n", i ? "" : "test data", values_kind_names[i], values_kind_whats[i]);
     put_environment();

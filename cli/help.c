@@ -97,7 +97,7 @@ static const char verify[] =
     "\n"
     "A problem is MODES | EXPRESSION | a=TYPE[SHAPE] ... o=TYPE[SHAPE] ... | OPTIONS\n"
     "  tensors  :(STRIDES) +OFFSET, in elements; o=f32[8]@a lies in the memory of a; without outputs: the fold's own\n"
-    "  options  seed=N data=KIND order=written|contract threads=N solver=NAME define=\"TEXT\";\n"
+    "  options  seed=N data=KIND order=written|contract|memory threads=N solver=NAME define=\"TEXT\";\n"
     "           'modefold info' lists the kinds of data\n";
 
 static const char bench[] =

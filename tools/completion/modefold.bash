@@ -10,7 +10,7 @@ _modefold()
     fi
     case $previous in
     --dtype) COMPREPLY=($(compgen -W "$types" -- "$word")); return ;;
-    --solver) COMPREPLY=($(compgen -W 'pair turned map contract pool sliding few outer inner framed reference direct fused openblas columns ordered rows tiles automatic' -- "$word")); return ;;
+    --solver) COMPREPLY=($(compgen -W 'pair turned map contract contract-arg contract-several pool sliding few outer inner framed reference log-certified log-fast log-exact log-running log-two-pass direct fused openblas ordered contract-near quads bytes wide slanted columns straddle interleaved abreast staged runs patches rows small tiles slide slide-shared multi cublas tensor-sum product window pixels automatic' -- "$word")); return ;;
     --device) COMPREPLY=($(compgen -W 'cpu cpu:1 cpu:2 cuda:0 opencl:0 auto sm:90' -- "$word")); return ;;
     --tier) COMPREPLY=($(compgen -W 'exact certified fast' -- "$word")); return ;;
     --rows) COMPREPLY=($(compgen -W 'all reduce broadcast operations turned windows calls' -- "$word")); return ;;

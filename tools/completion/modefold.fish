@@ -1,7 +1,7 @@
 # fish completion for modefold
 set -l commands run plan verify bench demo info warm match detect help
 set -l types f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool
-set -l solvers pair turned map contract pool sliding few outer inner framed reference direct fused openblas columns ordered rows tiles
+set -l solvers pair turned map contract contract-arg contract-several pool sliding few outer inner framed reference log-certified log-fast log-exact log-running log-two-pass direct fused openblas ordered contract-near quads bytes wide slanted columns straddle interleaved abreast staged runs patches rows small tiles slide slide-shared multi cublas tensor-sum product window pixels
 
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -f
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a run -d 'fold files into files or text'
@@ -13,6 +13,7 @@ complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a info -d '
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a warm -d 'compile kernels for CUDA devices elsewhere'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a match -d 'nearest rows of bit strings'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a detect -d 'find things in pictures'
+complete -c modefold -n "not __fish_seen_subcommand_from $commands" -a help -d 'examples and options of a subcommand'
 complete -c modefold -n "not __fish_seen_subcommand_from $commands" -l version -d 'the version'
 complete -c modefold -l help -d 'examples and options'
 

@@ -15,7 +15,7 @@ _modefold() {
         'help:help on a subcommand'
     )
     types=(f16 bf16 f32 f64 f8e4m3 f8e5m2 i8 i16 i32 i64 u8 u16 u32 u64 bool)
-    solvers=(pair turned map contract pool sliding few outer inner framed reference direct fused openblas columns ordered rows tiles)
+    solvers=(pair turned map contract contract-arg contract-several pool sliding few outer inner framed reference log-certified log-fast log-exact log-running log-two-pass direct fused openblas ordered contract-near quads bytes wide slanted columns straddle interleaved abreast staged runs patches rows small tiles slide slide-shared multi cublas tensor-sum product window pixels)
     if (( CURRENT == 2 )); then
         _describe -t commands 'modefold subcommand' commands
         _arguments '--help[examples and subcommands]' '--version[the version]'
