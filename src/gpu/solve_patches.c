@@ -53,8 +53,8 @@ static int columns_loop(const struct nest *nest, const struct pool_form *pool)
     return nest->kept - 1 - (pool->pixel > 1);
 }
 
-/* Elements that an output may have whose tree's parts neighbours share: of sums of floats nearly as many as a tile has
- * lanes; of others more take seconds to compile, or spill registers. */
+/* Elements that an output may have whose lines neighbours share: more of one result in order than of others, of which
+ * they took seconds to compile, or spilled registers. */
 static int most_of_pool(const struct problem *problem)
 {
     enum { OF_SUMS = 100, OF_LONG = 49 };
@@ -83,7 +83,7 @@ static int find_windows(const struct nest *nest, struct pool_form *pool)
         const int64_t *step = nest->window[w].step;
         const int across = step[last] || step[columns];
         if (across && ((two && step[nest->kept]) || step[last] % gap ||
-                       step[columns] != pool->apart / pool->pixel * (step[last] / gap)))
+                       !mf_stride_continues(step[columns], step[last] / gap, pool->apart / pool->pixel)))
             return 0;
         if ((pool->pixel > 1 && step[columns + 1]) ||
             (pool->outs > 1 && step[columns - 1] != pool->below * step[nest->kept]))
@@ -168,8 +168,7 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     const int last = nest->kept - 1, input = mf_gpu_only_operand(problem);
     *pool = (struct pool_form){.rows = 1, .outs = 1, .pixel = pixel, .groups = 1};
     const int line = columns_loop(nest, pool);
-    if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX ||
-        problem->reduced_total > most_of_pool(problem))
+    if (input < 0 || nest->reduced > 2 || nest->window_count > MOST_WINDOWS || problem->kept_total > INT32_MAX)
         return 0;
     const int64_t *stride = nest->in[input], gap = stride[nest->kept + nest->reduced - 1], apart = stride[line];
     const int item = mf_dtypes[problem->in_type[input]].size, outside = mf_gpu_widest_outside(problem, last);
@@ -323,12 +322,12 @@ static int64_t outputs_beside(const struct problem *problem)
     const int last = nest->kept - 1;
     int64_t beside = nest->size[last];
     for (int i = 0; i < problem->input_count && last > 0; i++)
-        if (problem->map_uses[i] && nest->in[i][last - 1] != beside * nest->in[i][last])
+        if (problem->map_uses[i] && !mf_stride_continues(nest->in[i][last - 1], nest->in[i][last], beside))
             return beside;
     return last > 0 ? beside * nest->size[last - 1] : beside;
 }
 
-/* Whether what waits in a tree fits in registers; of arguments in any order nothing does. */
+/* Whether what waits in a tree fits in registers; of arguments in any order no states do. */
 static int has_small_states(const struct problem *problem)
 {
     enum { MOST_WORDS = 128, MOST_OF_LONG = 225 /* of which a thread makes fewer at once */, WORDS_OF_ARGS = 6 };
@@ -378,11 +377,13 @@ static int are_pixels(const struct problem *problem)
 static int choose_vector(const struct problem *problem)
 {
     enum { MOST_BYTES = 16, MOST_VECTOR = 8, MOST_LOADED = 400, MOST_OF_LONG = 2, LEAST_THREADS = 1 << 15 };
+    enum { MOST_OF_ARGS = 100 /* elements, of which more spilled registers */ };
     const int item = mf_gpu_widest_item(problem), count = (int)problem->reduced_total;
     const int is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
     const int most = is_long ? MOST_OF_LONG : mf_clamp(MOST_BYTES / item, 1, MOST_VECTOR);
     int vector = mf_gpu_vector_along(problem, problem->memory.kept - 1, most);
-    while (vector > 1 && (vector * item * count > MOST_LOADED || problem->kept_total / vector < LEAST_THREADS))
+    const int loaded = mf_emit_has_kind(problem, RED_ARG) ? MOST_OF_ARGS : MOST_LOADED / item;
+    while (vector > 1 && (vector * count > loaded || problem->kept_total / vector < LEAST_THREADS))
         vector /= 2;
     return vector;
 }
@@ -392,6 +393,8 @@ static int choose_vector(const struct problem *problem)
 static int find_lines(const struct problem *problem, struct nest *nest, struct pool_form *pool)
 {
     enum { MANY = 1 << 19 };
+    if (problem->reduced_total > most_of_pool(problem))
+        return 0;
     if (are_pixels(problem) && choose_vector(problem) > 1 && problem->kept_total < MANY)
         return 0;
     if (merge_channels(problem, nest))
