@@ -69,13 +69,15 @@ static void put_solvers(const char *title, int kind)
         printf("%-14s%-10s %s\n", i ? "" : title, list_solver(kind, i), list_solver_what(kind, i));
 }
 
-/* Those whose results have an order of their own: they run by name, or where a flag lets them. */
-static void put_by_name(int kind)
+/* Solvers whose results have an order of their own: they run by name, or where a flag lets them. */
+static const char *cpu_by_name(int number)
 {
-    printf("%-14s", "  by name");
-    for (int i = 0; list_solver_by_name(kind, i); i++)
-        printf("%s%s", i ? " " : "", list_solver_by_name(kind, i));
-    printf("\n");
+    return list_solver_by_name(kDLCPU, number);
+}
+
+static const char *gpu_by_name(int number)
+{
+    return list_solver_by_name(kDLOpenCL, number);
 }
 
 /* Whether the first GPUs open, or why not; what compiles for them. */
@@ -119,9 +121,9 @@ int command_info(int argc, char **argv)
     put_names("reducers", list_reducer);
     put_names("maps", list_map);
     put_solvers("solvers", kDLCPU);
-    put_by_name(kDLCPU);
+    put_names("  by name", cpu_by_name);
     put_solvers("on a GPU", kDLOpenCL);
-    put_by_name(kDLOpenCL);
+    put_names("  by name", gpu_by_name);
     for (int i = 0; i < VALUES_COUNT; i++)
         printf("%-14s%-10s %s\n", i ? "" : "test data", values_kind_names[i], values_kind_whats[i]);
     put_environment();

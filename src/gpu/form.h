@@ -46,7 +46,7 @@ int mf_gpu_reads_once(const struct problem *problem, int vector, enum gpu_reader
 int mf_gpu_pixels_pay(const struct mf_plan *plan);
 /* Whether solver "patches" is faster than "columns": where windows of pixels overlap. */
 int mf_gpu_patches_pay(const struct mf_plan *plan);
-/* How many elements it reads together where it reads pixels as lines of numbers, or 0. */
+/* How many elements it reads together where outputs share lines of elements, pixels as lines of numbers; or 0. */
 int mf_gpu_patches_reads_lines(const struct mf_plan *plan);
 /* Whether an operand inside the reducers lies along the loop before the last, so that neighbouring rows share lines. */
 int mf_gpu_crosses(const struct problem *problem);

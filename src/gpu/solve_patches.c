@@ -393,8 +393,6 @@ static int choose_vector(const struct problem *problem)
 static int find_lines(const struct problem *problem, struct nest *nest, struct pool_form *pool)
 {
     enum { MANY = 1 << 19 };
-    if (problem->reduced_total > most_of_pool(problem))
-        return 0;
     if (are_pixels(problem) && choose_vector(problem) > 1 && problem->kept_total < MANY)
         return 0;
     if (merge_channels(problem, nest))
@@ -405,6 +403,15 @@ static int find_lines(const struct problem *problem, struct nest *nest, struct p
     return find_pool(problem, nest, 1, pool);
 }
 
+/* Whether outputs share lines of elements, of so many loops, in such a pool. */
+static int find_shared(const struct problem *problem, struct nest *nest, struct pool_form *pool)
+{
+    *nest = problem->memory;
+    if (problem->reduced_total > most_of_pool(problem))
+        return 0;
+    return mf_gpu_is_columns(problem) ? find_lines(problem, nest, pool) : find_pool(problem, nest, 1, pool);
+}
+
 int mf_gpu_patches_pay(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
@@ -413,26 +420,29 @@ int mf_gpu_patches_pay(const struct mf_plan *plan)
     if (!mf_gpu_is_columns(problem) || !can_fold(plan))
         return 0;
     if (problem->reduced_total > MOST_ELEMENTS)
-        return are_pixels(problem) && find_lines(problem, &nest, &pool);
+        return are_pixels(problem) && find_shared(problem, &nest, &pool);
     return (are_pixels(problem) && outputs_beside(problem) >= LEAST_BESIDE) || find_pixels(problem, &pool);
 }
 
 int mf_gpu_patches_reads_lines(const struct mf_plan *plan)
 {
+    const struct problem *problem = &plan->problem;
     struct nest nest;
     struct pool_form pool;
-    return are_pixels(&plan->problem) && find_lines(&plan->problem, &nest, &pool) ? pool.chunk : 0;
+    const int may = !mf_gpu_is_columns(problem) || are_pixels(problem);
+    return may && find_shared(problem, &nest, &pool) ? pool.chunk : 0;
 }
 
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
+    struct nest nest;
     struct pool_form pool;
     if (mf_gpu_is_columns(problem))
         return mf_gpu_patches_pay(plan);
     return can_fold(plan) && ((problem->memory.size[problem->memory.kept - 1] >= LEAST_BESIDE &&
                                problem->reduced_total <= MOST_ELEMENTS) ||
-                              find_pool(problem, &problem->memory, 1, &pool));
+                              find_shared(problem, &nest, &pool));
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -441,9 +451,9 @@ static mf_status make(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const int count = (int)problem->reduced_total, is_pixels = are_pixels(problem);
     int inputs = 0;
-    struct nest nest = problem->memory;
+    struct nest nest;
     struct pool_form pool;
-    if (mf_gpu_is_columns(problem) ? find_lines(problem, &nest, &pool) : find_pool(problem, &nest, 1, &pool)) {
+    if (find_shared(problem, &nest, &pool)) {
         plan->problem.memory = nest;
         return make_pool(plan, &pool);
     }

@@ -347,32 +347,27 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
     return form->blocks && pays(problem, form);
 }
 
-/* Whether solver patches, which reads all elements of an output, is faster where it goes: of few elements (fewer for
- * pixels, fewest where it does not read them as lines), or where windows have few of each other's. Short rows of an odd
- * number of outputs are for it only where this solver cannot go. */
+/* Whether solver patches, which reads all elements of an output, is faster where it goes: of trees whose outputs share
+ * lines there (not measured of logsumexp), of few elements (fewer for pixels, fewest where it does not read them as
+ * lines), or where windows have few of each other's. Short rows of an odd number of outputs are for it only where this
+ * solver cannot go. */
 static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
 {
-    enum {
-        FEW = 25,
-        FEW_OF_TREES = 128 /* more are not for it */,
-        FEW_OF_LINES = 16,
-        FEW_OF_PIXELS = 9,
-        FEW_OF_ODD = 4,
-        TOGETHER = 4,
-        MANY = 1 << 19
-    };
+    enum { FEW = 25, FEW_OF_LINES = 16, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };
     enum { WIDE_STEPS = 4, WIDE_STEPS_OF_PIXELS = 2, SHORT_ROW = 32 };
     const struct nest *nest = &plan->problem.memory;
     const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
     const int64_t row = nest->size[nest->kept - 1];
     const int is_odd = row % TOGETHER && plan->problem.kept_total >= MANY;
-    const int read = pixels ? mf_gpu_patches_reads_lines(plan) : 0;
-    int few = form->is_tree ? FEW_OF_TREES : FEW;
+    const int read = mf_gpu_patches_reads_lines(plan);
+    int few = FEW;
     if (!pixels && row < SHORT_ROW && row % 2)
         return 0;
-    if (read)
-        few = form->is_tree ? FEW_OF_TREES : read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;
-    else if (pixels && (!form->is_tree || row % TOGETHER))
+    if (read && form->is_tree && !mf_gpu_has_logsums(&plan->problem))
+        return mf_gpu_patches.applicable(plan);
+    if (read && pixels && !form->is_tree)
+        few = read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;
+    else if (!read && pixels && (!form->is_tree || row % TOGETHER))
         few = is_odd && !form->is_tree ? FEW_OF_ODD : FEW_OF_PIXELS;
     return (plan->problem.reduced_total <= few || steps >= (pixels ? WIDE_STEPS_OF_PIXELS : WIDE_STEPS)) &&
            mf_gpu_patches.applicable(plan);

@@ -3,8 +3,9 @@
  * outputs, and reads what they share once: of every line COLUMNS elements, those from number LEAD on in CHUNKS aligned
  * ones of CHUNK elements. Where the tensor begins so that these are not aligned, it puts them together from elements
  * (BY_ELEMENTS; bytes by words, IN_WORD of them), or takes its outputs one by one. PIXEL > 1: neighbours are pixels of
- * so many channels, the last loop, and a thread's rows have GROUPS vectors, of whole pixels. The tree over an output's elements is solve_patches.c's. ANY_ORDER: they are one
- * lane, in which short integers stay short, or (SHARES_COLUMNS) neighbours share what becomes of their columns.
+ * so many channels, the last loop, and a thread's rows have GROUPS vectors, of whole pixels. The tree over an output's
+ * elements is solve_patches.c's. ANY_ORDER: they are one lane, in which short integers stay short, or (SHARES_COLUMNS)
+ * neighbours share what becomes of their columns.
  * TELLS_WHOLE: threads to which nothing is outside have a tree of their own, whose numbers of elements are constants.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
