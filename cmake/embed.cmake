@@ -4,18 +4,27 @@
 #
 # The texts go to compilers without a file system, so their lines `#include "..."` become empty: whoever joins the texts
 # brings what they include. Comments and indentation are a third of the texts, and stay behind, as do spaces round most
-# operators, which no text has where they would matter, and the ends of some lines.
+# operators, which no text has where they would matter, and the ends of some lines. The texts come in the order of
+# text_order.txt (tools/order_texts.py), those that it does not name last.
 # tests/test_gpu_runtime.c does the same in C.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(modefold_embed_script ${CMAKE_CURRENT_LIST_FILE})
+    set(modefold_embed_order ${CMAKE_CURRENT_LIST_DIR}/text_order.txt)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${modefold_embed_order})
     function(modefold_embed sources_variable)
         set(inputs "")
-        foreach(input ${ARGN})
-            get_filename_component(input ${input} ABSOLUTE)
-            list(APPEND inputs ${input})
+        file(STRINGS ${modefold_embed_order} names)
+        foreach(name ${names})
+            string(REPLACE "." "\\." name ${name})
+            set(named ${ARGN})
+            list(FILTER named INCLUDE REGEX "/${name}$")
+            list(APPEND inputs ${named})
         endforeach()
+        list(APPEND inputs ${ARGN})
+        list(REMOVE_DUPLICATES inputs)
         set(output ${PROJECT_BINARY_DIR}/texts/texts.c)
-        add_custom_command(OUTPUT ${output} DEPENDS ${inputs} ${modefold_embed_script} VERBATIM
+        add_custom_command(OUTPUT ${output} DEPENDS ${inputs} ${modefold_embed_script}
+            ${modefold_embed_order} VERBATIM
             COMMAND ${CMAKE_COMMAND} "-DINPUTS=${inputs}" -DOUTPUT=${output} -P ${modefold_embed_script})
         set(${sources_variable} ${${sources_variable}} ${output} PARENT_SCOPE)
     endfunction()

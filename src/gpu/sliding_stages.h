@@ -4,6 +4,12 @@
 
 #include "form.h"
 
+/* A kept loop with the reduced loop of its windows: output o has elements at o * step + e * gap. */
+struct sliding_side {
+    int kept, reduced, step, gap;
+    int64_t outputs, elements;
+};
+
 enum { SLIDING_STAGES = 8, SLIDING_JOINS = 48, SLIDING_SLOTS = 2 };
 
 /* Value number `inputs` + j is join j: of value a, `of_a` cells further, and value b, `of_b` further. */
@@ -38,5 +44,23 @@ int mf_sliding_behind(const struct sliding_stage *stage);
 
 /* The stage as text, of `count` cells a unit, which are `apart` cells of the array apart, and of so many units. */
 void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, int units, struct gpu_text *to);
+
+/* ---- sliding_strips.c ---- */
+
+struct strips;
+
+/* of_rows: a bit for each window that moves down. columns, rows: of a block's outputs; inside: channels. */
+struct sliding_strip {
+    struct strips *strips;
+    const struct sliding_side *down, *across;
+    int inside, of_rows, threads, at_once, columns, rows;
+    int64_t shared;
+};
+
+/* Whether there is such a strip of the problem; strips, down, across and inside are set. */
+int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sliding_strip *strip);
+
+/* Function make_parts. */
+void mf_sliding_add_parts(const struct mf_plan *plan, const struct sliding_strip *strip, struct gpu_text *to);
 
 #endif
