@@ -76,6 +76,7 @@ struct form {
 static int fit_form(const struct sliding_strip *strip, const struct gpu_limits *limits, int size, struct form *form)
 {
     enum { SHARED = 227 << 10, REGISTERS = 65536, RESIDENT = 2048, MOST_REGISTERS = 224, OTHERS = 32, OF_ROW = 8 };
+    enum { MOST_BESIDE = 32 };
     const struct strips *strips = strip->strips;
     const int threads = form->threads, fitting = (threads - strips->reach) / strip->inside;
     if (threads <= strips->reach || fitting < 1)
@@ -87,7 +88,7 @@ static int fit_form(const struct sliding_strip *strip, const struct gpu_limits *
     const int registers = (form->layout.in_registers + OF_ROW * form->at_once) * size / 4 + OTHERS;
     if (form->shared > limits->shared_most || registers > MOST_REGISTERS || registers * threads > REGISTERS)
         return 0;
-    int beside = form->shared ? (int)(SHARED / form->shared) : RESIDENT;
+    int beside = form->shared * MOST_BESIDE > SHARED ? (int)(SHARED / form->shared) : MOST_BESIDE;
     beside = beside > REGISTERS / (registers * threads) ? REGISTERS / (registers * threads) : beside;
     form->beside = beside > RESIDENT / threads ? RESIDENT / threads : beside;
     return 1;
@@ -117,13 +118,13 @@ static double time_of(const struct strips *strips, int inside, int size, const s
 static int choose_form(const struct gpu_limits *limits, int most_threads, int64_t planes, int size,
                        struct sliding_strip *strip)
 {
-    enum { MOST_AT_ONCE = 4 };
+    enum { MOST_AT_ONCE = 4, MOST_STRIPS = 1 << 30 };
     const int64_t sms = limits->multiprocessors > 0 ? limits->multiprocessors : 1;
     struct form form;
     double best = 0;
-    for (form.threads = 128; form.threads <= most_threads; form.threads *= 2)
+    for (form.threads = 32; form.threads <= most_threads; form.threads *= 2)
         for (form.at_once = MOST_AT_ONCE; form.at_once; form.at_once /= 2) {
-            if (!fit_form(strip, limits, size, &form))
+            if (!fit_form(strip, limits, size, &form) || planes * form.blocks > MOST_STRIPS)
                 continue;
             const double time = time_of(strip->strips, strip->inside, size, &form);
             if (time <= 0 || (best > 0 && time >= best))
@@ -142,15 +143,14 @@ static int choose_form(const struct gpu_limits *limits, int most_threads, int64_
 
 int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sliding_strip *strip)
 {
-    enum { MOST_INSIDE = 16, MOST_ELEMENTS = 4096, LEAST_OUTPUTS = 1 << 16 };
+    enum { MOST_INSIDE = 16, LEAST_OUTPUTS = 1 << 16 };
     const struct problem *problem = &plan->problem;
     const struct reducer *reducer = &problem->program.reducer[0];
     const struct sliding_side *down = strip->down, *across = strip->across;
     if (problem->program.reducer_count != 1 || reducer->kind != RED_FOLD ||
         (reducer->fold != FOLD_SUM && reducer->fold != FOLD_PROD) || !mf_cls_is_float(reducer->cls) ||
         mf_gpu_has_long_maps(problem) || strip->inside > MOST_INSIDE || down->step != 1 || across->step != 1 ||
-        across->reduced < down->reduced || problem->reduced_total > MOST_ELEMENTS ||
-        problem->kept_total < LEAST_OUTPUTS)
+        across->reduced < down->reduced || problem->kept_total < LEAST_OUTPUTS)
         return 0;
     strip->of_rows = 0;
     for (int w = 0; w < problem->memory.window_count; w++) {
