@@ -1,11 +1,11 @@
-/* Solver "sliding" of a GPU, sums and products of floats over windows along two loops in the contract's order: strips of
- * columns, whose outputs share the parts of their trees (kernels/sliding_strips.cl).
+/* Solver "sliding" of a GPU, sums and products of floats over windows along two loops in the contract's order: strips
+ * of columns, whose outputs share the parts of their trees (kernels/sliding_strips.cl).
  *
- * A part is the combination of a few others, so many rows back and columns further, or of elements; src/cpu/sliding_strips.c
- * finds them: 11 x 11 elements are 22 parts with 55 inputs. A thread has one column of each part, the same from the part's
- * first one on; 32 of the inputs are then its own and wait in registers. Others' wait in shared memory, where an access
- * takes a warp a cycle of the multiprocessor: 24 reads and 8 writes. Threads meet once a step, and before the first read
- * of a level's parts. */
+ * A part is the combination of a few others, so many rows back and columns further, or of elements;
+ * src/cpu/sliding_strips.c finds them: 11 x 11 elements are 22 parts with 55 inputs. A thread has one column of each
+ * part, the same from the part's first one on; 32 of the inputs are then its own and wait in registers. Others' wait in
+ * shared memory, where an access takes a warp a cycle of the multiprocessor: 24 reads and 8 writes. Threads meet once a
+ * step, and before the first read of a level's parts. */
 #include <stdio.h>
 
 #include "../cpu/sliding.h"

@@ -27,19 +27,17 @@ static inline int is_there(shape_ptr S, struct place p, const int down)
 }
 
 /* This thread's next elements, of which *p is the first and `rows` are left; *p goes on to those behind. */
-static inline struct rows read_rows(struct tensors T, shape_ptr S, struct place *p, int rows)
+static inline void read_rows(struct tensors T, shape_ptr S, struct place *p, int rows, struct rows *x)
 {
     const struct spot below = {0, 1, 0, 0};
-    struct rows x;
     UNROLL
     for (int k = 0; k < ROWS_OF_STEP; k++) {
-        x.there[k] = k < rows && is_there(S, *p, 1);
-        x.r[k] = no_raw();
-        if (x.there[k])
-            x.r[k] = fetch(T, *p);
+        x->there[k] = k < rows && is_there(S, *p, 1);
+        x->r[k] = no_raw();
+        if (x->there[k])
+            x->r[k] = fetch(T, *p);
         *p = cell_place(S, *p, below);
     }
-    return x;
 }
 
 #if HAS_COUNT
@@ -86,7 +84,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #if HAS_COUNT
     const int across = out_rows ? positions_inside(S, first, at, 0) : 0;
 #endif
-    struct rows next = read_rows(T, S, &p, left);
+    struct rows next;
+    read_rows(T, S, &p, left, &next);
     struct kept kept = {{0}};
     at.row = -BEFORE;
     int64_t o = t.output + moved(at, S->p[8], S->p[7], DEPTH, 1);
@@ -97,7 +96,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         for (int k = 0; k < ROWS_OF_STEP; k++)
             x[k] = one_element(S, next.r[k], 0, next.there[k]).r0;
         left -= ROWS_OF_STEP;
-        next = read_rows(T, S, &p, left);
+        read_rows(T, S, &p, left, &next);
         make_parts(cells, (uint32_t)step, x, &kept);
 #if HAS_COUNT
         const int whole = is_whole_step(S, first, at);
