@@ -53,7 +53,7 @@ struct strips;
 struct sliding_strip {
     struct strips *strips;
     const struct sliding_side *down, *across;
-    int inside, of_rows, threads, at_once, columns, rows;
+    int inside, reducers, of_rows, threads, at_once, columns, rows;
     int64_t shared;
 };
 

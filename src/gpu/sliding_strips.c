@@ -16,7 +16,7 @@
  * reach: columns that others read beyond the threads' own. level: how often threads meet before they make it. */
 struct layout {
     int kept[MOST_PARTS], ring[MOST_PARTS], reach[MOST_PARTS], level[MOST_PARTS];
-    int in_registers, accesses; /* of shared memory, for a row of outputs */
+    int in_registers, inputs, accesses; /* of shared memory, for a row of outputs; all of all reducers */
     int64_t cells;
 };
 
@@ -25,9 +25,10 @@ static int larger(int a, int b)
     return a > b ? a : b;
 }
 
-static struct layout find_layout(const struct strips *strips, int threads, int at_once)
+static struct layout find_layout(const struct sliding_strip *strip, int threads, int at_once)
 {
-    struct layout l = {.cells = 0};
+    const struct strips *strips = strip->strips;
+    struct layout l = {.inputs = strips->inputs * strip->reducers};
     for (int p = 1; p < strips->parts; p++)
         for (int k = 0; k < strips->part[p].count; k++) {
             const struct input *input = &strips->input[strips->part[p].first + k];
@@ -46,6 +47,9 @@ static struct layout find_layout(const struct strips *strips, int threads, int a
         l.accesses += l.ring[p] != 0;
         l.cells += (int64_t)l.ring[p] * at_once * (threads + l.reach[p]);
     }
+    l.in_registers *= strip->reducers;
+    l.accesses *= strip->reducers;
+    l.cells *= strip->reducers;
     return l;
 }
 
@@ -75,18 +79,19 @@ struct form {
 /* Whether there is room for blocks of so many threads and rows at once. */
 static int fit_form(const struct sliding_strip *strip, const struct gpu_limits *limits, int size, struct form *form)
 {
-    enum { SHARED = 227 << 10, REGISTERS = 65536, RESIDENT = 2048, MOST_REGISTERS = 224, OTHERS = 32, OF_ROW = 8 };
-    enum { MOST_BESIDE = 32 };
+    enum { SHARED = 227 << 10, REGISTERS = 65536, RESIDENT = 2048, MOST_REGISTERS = 208, OTHERS = 32, OF_ROW = 8 };
+    enum { MOST_BESIDE = 32, SPARE = 16 /* of each thread, that this is short of */ };
     const struct strips *strips = strip->strips;
     const int threads = form->threads, fitting = (threads - strips->reach) / strip->inside;
     if (threads <= strips->reach || fitting < 1)
         return 0;
-    form->layout = find_layout(strips, threads, form->at_once);
+    form->layout = find_layout(strip, threads, form->at_once);
     form->blocks = (strip->across->outputs - 1) / fitting + 1;
     form->columns = (int)((strip->across->outputs - 1) / form->blocks + 1);
     form->shared = form->layout.cells * size;
-    const int registers = (form->layout.in_registers + OF_ROW * form->at_once) * size / 4 + OTHERS;
-    if (form->shared > limits->shared_most || registers > MOST_REGISTERS || registers * threads > REGISTERS)
+    const int registers = (form->layout.in_registers + OF_ROW * form->at_once * strip->reducers) * size / 4 + OTHERS;
+    if (form->shared > SHARED || form->shared > limits->shared_most || registers > MOST_REGISTERS ||
+        (registers + SPARE) * threads > REGISTERS)
         return 0;
     int beside = form->shared * MOST_BESIDE > SHARED ? (int)(SHARED / form->shared) : MOST_BESIDE;
     beside = beside > REGISTERS / (registers * threads) ? REGISTERS / (registers * threads) : beside;
@@ -103,9 +108,9 @@ static double time_of(const struct strips *strips, int inside, int size, const s
     enum { OF_LEVEL = 100, OF_ROW = 40, OF_MEETING = 4, MOST_CODE = 640 };
     const struct layout *l = &form->layout;
     const int at_once = form->at_once, levels = l->level[strips->parts - 1] + 1;
-    if (at_once > 1 && (l->accesses + strips->inputs + OF_ROW) * at_once > MOST_CODE)
+    if (at_once > 1 && (l->accesses + l->inputs + OF_ROW) * at_once > MOST_CODE)
         return 0;
-    const double issued = l->accesses + strips->inputs + OF_ROW + (double)l->in_registers / at_once;
+    const double issued = l->accesses + l->inputs + OF_ROW + (double)l->in_registers / at_once;
     const double accesses = l->accesses * size / 4;
     const double of_warp = (accesses > issued / 4 ? accesses : issued / 4) * at_once + OF_MEETING * levels;
     const double busy = of_warp * form->beside * form->threads / 32;
@@ -127,15 +132,17 @@ static int choose_form(const struct gpu_limits *limits, int most_threads, int64_
             if (!fit_form(strip, limits, size, &form) || planes * form.blocks > MOST_STRIPS)
                 continue;
             const double time = time_of(strip->strips, strip->inside, size, &form);
-            if (time <= 0 || (best > 0 && time >= best))
-                continue;
-            best = time;
             const int64_t parts =
                 choose_blocks(planes * form.blocks, strip->down->outputs, strip->strips->before, sms * form.beside);
+            const int64_t rows = (strip->down->outputs - 1) / parts + 1;
+            if (time <= 0 || (best > 0 && time >= best) ||
+                (rows + strip->strips->before) * form.threads > INT32_MAX) /* positions of a block */
+                continue;
+            best = time;
             strip->threads = form.threads;
             strip->at_once = form.at_once;
             strip->columns = form.columns;
-            strip->rows = (int)((strip->down->outputs - 1) / parts + 1);
+            strip->rows = (int)rows;
             strip->shared = form.shared;
         }
     return best > 0;
@@ -145,12 +152,16 @@ int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sli
 {
     enum { MOST_INSIDE = 16, LEAST_OUTPUTS = 1 << 16 };
     const struct problem *problem = &plan->problem;
-    const struct reducer *reducer = &problem->program.reducer[0];
+    const struct reducer *reducer = problem->program.reducer;
     const struct sliding_side *down = strip->down, *across = strip->across;
-    if (problem->program.reducer_count != 1 || reducer->kind != RED_FOLD ||
-        (reducer->fold != FOLD_SUM && reducer->fold != FOLD_PROD) || !mf_cls_is_float(reducer->cls) ||
-        mf_gpu_has_long_maps(problem) || strip->inside > MOST_INSIDE || down->step != 1 || across->step != 1 ||
-        across->reduced < down->reduced || problem->kept_total < LEAST_OUTPUTS)
+    strip->reducers = problem->program.reducer_count;
+    for (int r = 0; r < strip->reducers; r++)
+        if (reducer[r].kind != RED_FOLD || (reducer[r].fold != FOLD_SUM && reducer[r].fold != FOLD_PROD) ||
+            !mf_cls_is_float(reducer[r].cls) || reducer[r].cls != reducer->cls)
+            return 0;
+    if (mf_gpu_has_long_maps(problem) || strip->inside > MOST_INSIDE || down->step != 1 || across->step != 1 ||
+        across->reduced < down->reduced || problem->kept_total < LEAST_OUTPUTS ||
+        across->elements * across->gap * strip->inside > INT16_MAX /* of struct part */)
         return 0;
     strip->of_rows = 0;
     for (int w = 0; w < problem->memory.window_count; w++) {
@@ -173,67 +184,69 @@ int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sli
 struct writer {
     const struct strips *strips;
     struct layout layout;
-    int at_once, threads;
+    const struct program *program;
+    int at_once, threads, reducers;
     int base[MOST_PARTS];
-    const char *operation;
     struct gpu_text *to;
 };
 
-/* The cell of part p's row number `row` of the step, those before it below 0, `column` further than the thread's. */
-static void add_cell(const struct writer *w, int p, int row, int column)
+/* The cell of reducer r's part p, row number `row` of the step, those before it below 0, `column` further than the
+ * thread's. */
+static void add_cell(const struct writer *w, int r, int p, int row, int column)
 {
     const struct layout *l = &w->layout;
     const int h = w->at_once, ring = l->ring[p], back = row < 0 ? (h - 1 - row) / h : 0;
     const int pitch = w->threads + l->reach[p];
-    mf_text_add(w->to, "cells[%d", w->base[p] + (row + back * h) * pitch + column);
+    mf_text_add(w->to, "cells[%d", w->base[p] + (r * ring * h + row + back * h) * pitch + column);
     if (ring > 1)
         mf_text_add(w->to, " + (step + %d) %% %d * %d", ring - back, ring, h * pitch);
     mf_text_append(w->to, "]");
 }
 
 /* The same of the thread's own column. */
-static void add_own(const struct writer *w, int p, int row)
+static void add_own(const struct writer *w, int r, int p, int row)
 {
     if (row < 0)
-        mf_text_add(w->to, "kept->p%d[%d]", p, row + w->layout.kept[p]);
+        mf_text_add(w->to, "kept->p%d[%d][%d]", p, r, row + w->layout.kept[p]);
     else
-        mf_text_add(w->to, "p%d_%d", p, row);
+        mf_text_add(w->to, "p%d_%d_%d", p, r, row);
 }
 
-static void add_part(const struct writer *w, int p)
+static void add_part(const struct writer *w, int r, int p)
 {
     const struct part *part = &w->strips->part[p];
+    const struct reducer *reducer = &w->program->reducer[r];
     for (int k = 0; k < w->at_once; k++) {
-        mf_text_add(w->to, "    const VALUE p%d_%d = ", p, k);
+        mf_text_add(w->to, "    const VALUE p%d_%d_%d = ", p, r, k);
         for (int n = 1; n < part->count; n++)
-            mf_text_add(w->to, "%s(", w->operation);
+            mf_text_add(w->to, "%s_%s(", mf_emit_fold_function(reducer->fold), mf_class_name[reducer->cls]);
         for (int n = 0; n < part->count; n++) {
             const struct input *input = &w->strips->input[part->first + n];
             mf_text_append(w->to, n ? ", " : "");
             if (input->column)
-                add_cell(w, input->part, k - input->row, input->column);
+                add_cell(w, r, input->part, k - input->row, input->column);
             else
-                add_own(w, input->part, k - input->row);
+                add_own(w, r, input->part, k - input->row);
             mf_text_append(w->to, n ? ")" : "");
         }
         if (!part->count)
-            mf_text_add(w->to, "x[%d]", k);
+            mf_text_add(w->to, "x[%d].r%d", k, r);
         mf_text_append(w->to, ";\n");
     }
     for (int k = 0; k < w->at_once && w->layout.ring[p]; k++) {
         mf_text_append(w->to, "    ");
-        add_cell(w, p, k, 0);
-        mf_text_add(w->to, " = p%d_%d;\n", p, k);
+        add_cell(w, r, p, k, 0);
+        mf_text_add(w->to, " = p%d_%d_%d;\n", p, r, k);
     }
 }
 
 /* What the next step finds of part p's rows. */
-static void add_kept(const struct writer *w, int p)
+static void add_kept(const struct writer *w, int r, int p)
 {
     const int kept = w->layout.kept[p];
     for (int j = 0; j < kept; j++) {
-        mf_text_add(w->to, "    kept->p%d[%d] = ", p, j);
-        add_own(w, p, j + w->at_once - kept);
+        mf_text_add(w->to, "    kept->p%d[%d][%d] = ", p, r, j);
+        add_own(w, r, p, j + w->at_once - kept);
         mf_text_append(w->to, ";\n");
     }
 }
@@ -241,36 +254,35 @@ static void add_kept(const struct writer *w, int p)
 void mf_sliding_add_parts(const struct mf_plan *plan, const struct sliding_strip *strip, struct gpu_text *to)
 {
     const struct strips *strips = strip->strips;
-    const struct reducer *reducer = &plan->problem.program.reducer[0];
-    char operation[64];
     struct writer w = {.strips = strips,
+                       .layout = find_layout(strip, strip->threads, strip->at_once),
+                       .program = &plan->problem.program,
                        .at_once = strip->at_once,
                        .threads = strip->threads,
-                       .operation = operation,
-                       .to = to,
-                       .layout = find_layout(strips, strip->threads, strip->at_once)};
+                       .reducers = strip->reducers,
+                       .to = to};
     const struct layout *l = &w.layout;
     const int last = strips->parts - 1;
-    snprintf(operation, sizeof operation, "%s_%s", mf_emit_fold_function(reducer->fold), mf_class_name[reducer->cls]);
     mf_text_append(to, "struct kept {\n");
     for (int p = 0, base = 0; p <= last; p++) {
         w.base[p] = base;
-        base += l->ring[p] * w.at_once * (w.threads + l->reach[p]);
+        base += w.reducers * l->ring[p] * w.at_once * (w.threads + l->reach[p]);
         if (l->kept[p] || !p)
-            mf_text_add(to, "    VALUE p%d[%d];\n", p, larger(l->kept[p], 1));
+            mf_text_add(to, "    VALUE p%d[%d][%d];\n", p, w.reducers, larger(l->kept[p], 1));
     }
-    mf_text_append(
-        to, "};\nstatic inline void make_parts(SHARED_POINTER VALUE *cells, uint32_t step, VALUE x[ROWS_OF_STEP], "
-            "struct kept *kept)\n{\n    cells += THREAD;\n");
+    mf_text_append(to, "};\nstatic inline void make_parts(SHARED_POINTER VALUE *cells, uint32_t step, "
+                       "struct state x[ROWS_OF_STEP], struct kept *kept)\n{\n    cells += THREAD;\n");
     for (int level = 0; level <= l->level[last]; level++) {
         mf_text_append(to, "    BARRIER();\n");
         for (int p = 0; p <= last; p++)
-            if (l->level[p] == level)
-                add_part(&w, p);
+            for (int r = 0; r < w.reducers && l->level[p] == level; r++)
+                add_part(&w, r, p);
     }
-    for (int p = 0; p < last; p++)
-        add_kept(&w, p);
-    for (int k = 0; k < w.at_once; k++)
-        mf_text_add(to, "    x[%d] = p%d_%d;\n", k, last, k);
+    for (int r = 0; r < w.reducers; r++) {
+        for (int p = 0; p < last; p++)
+            add_kept(&w, r, p);
+        for (int k = 0; k < w.at_once; k++)
+            mf_text_add(to, "    x[%d].r%d = p%d_%d_%d;\n", k, r, last, r, k);
+    }
     mf_text_append(to, "}\n");
 }

@@ -158,7 +158,7 @@ static int find_stages(const struct problem *problem, int at_once, struct slidin
     form->slots = 1;
     form->together = !form->is_tree ? 1 : form->words == 1 ? 8 : form->words == 2 ? 4 : 2;
     if (form->is_tree)
-        return form->words <= STATE_WORDS && problem->reduced_total >= LEAST_OF_TREE && problem->reduced_total <= TILE;
+        return problem->reduced_total >= LEAST_OF_TREE && problem->reduced_total <= TILE;
     if (form->has_rows && !mf_sliding_add(&form->stages, 1, form->down.elements, form->down.gap, order, at_once))
         return 0;
     if (!mf_sliding_add(&form->stages, 0, form->across.elements, form->across.gap, order, at_once))
@@ -322,6 +322,15 @@ static int pays(const struct problem *problem, const struct sliding_form *form)
     return cells * reads < (double)problem->kept_total * (double)problem->reduced_total;
 }
 
+/* The strip of the problem; returns 0 if it has none. */
+static int find_strip(const struct mf_plan *plan, const struct sliding_form *form, struct strips *strips,
+                      struct sliding_strip *strip)
+{
+    *strip = (struct sliding_strip){
+        .strips = strips, .down = &form->down, .across = &form->across, .inside = (int)form->depth};
+    return form->is_tree && mf_sliding_find_strip(plan, form->planes_in_all, strip);
+}
+
 static int find_form(const struct mf_plan *plan, struct sliding_form *form)
 {
     const struct problem *problem = &plan->problem;
@@ -339,16 +348,10 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
         if (find_stages(problem, at_once, form) && choose_tile(plan, form) && (!best.blocks || form->time < best.time))
             best = *form;
     *form = best;
-    return form->blocks && pays(problem, form);
-}
-
-/* The strip of the problem; returns 0 if it has none. */
-static int find_strip(const struct mf_plan *plan, const struct sliding_form *form, struct strips *strips,
-                      struct sliding_strip *strip)
-{
-    *strip = (struct sliding_strip){
-        .strips = strips, .down = &form->down, .across = &form->across, .inside = (int)form->depth};
-    return form->is_tree && mf_sliding_find_strip(plan, form->planes_in_all, strip);
+    struct sliding_strip strip;
+    struct strips strips;
+    return form->blocks && pays(problem, form) &&
+           (form->words <= STATE_WORDS || find_strip(plan, form, &strips, &strip));
 }
 
 /* Whether strips are faster than solver patches too. (Means on an H200, us of both: 5 x 5 of f32 227 and 203, of f64
@@ -362,7 +365,8 @@ static int is_for_strips(const struct mf_plan *plan, const struct sliding_form *
     const int64_t least = is_large ? LEAST_OF_LARGE : problem->kept_total < FEW ? LEAST_OF_FEW : LEAST;
     struct sliding_strip strip;
     struct strips strips;
-    return problem->reduced_total >= least && find_strip(plan, form, &strips, &strip) &&
+    return problem->program.reducer_count == 1 && problem->reduced_total >= least &&
+           find_strip(plan, form, &strips, &strip) &&
            problem->reduced_total * strip.columns * strip.inside * MOST_BUSY >= least * strip.threads * LEAST_BUSY;
 }
 
@@ -417,7 +421,9 @@ static int has_short_offsets(const struct problem *problem, const struct sliding
     const struct sliding_side *down = &form->down, *across = &form->across;
     const int loop[4] = {0, down->gap > 1 ? down->kept : down->reduced,
                          across->gap > 1 ? across->kept : across->reduced, form->channel};
-    int steps[4] = {form->planes - 1, form->rows - 1, form->columns - 1, form->inside - 1};
+    const int across_threads = form->threads / form->inside; /* a strip's, with columns or not */
+    int steps[4] = {form->planes - 1, form->rows - 1,
+                    (form->columns > across_threads ? form->columns : across_threads) - 1, form->inside - 1};
     const int outer = form->planes > 1 ? 0 : form->has_rows ? 1 : 2;
     const int row = form->columns * form->inside, cells = outer == 0   ? form->rows * row
                                                           : outer == 1 ? row
@@ -518,7 +524,10 @@ static mf_status make(struct mf_plan *plan)
     const int n =
         snprintf(choice.text, sizeof choice.text, "%d x %d x %d x %d outputs of %d x %d x %d x %d cells", form.planes,
                  form.out_rows, form.out_columns, form.inside, form.planes, form.rows, form.columns, form.inside);
-    snprintf(choice.text + n, sizeof choice.text - (size_t)n, form.is_tree ? ", %d at once" : ", %d stages",
+    snprintf(choice.text + n, sizeof choice.text - (size_t)n,
+             is_strip       ? ", a strip, %d rows at once"
+             : form.is_tree ? ", %d at once"
+                            : ", %d stages",
              form.is_tree ? form.together : form.stages.count);
     return mf_gpu_make(plan, &choice);
 }

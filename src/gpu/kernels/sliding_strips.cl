@@ -87,14 +87,14 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct rows next;
     read_rows(T, S, &p, left, &next);
     struct kept kept = {{0}};
+    int64_t o = t.output + moved(at, S->p[8], S->p[7], DEPTH, 1) - BEFORE * S->p[7];
     at.row = -BEFORE;
-    int64_t o = t.output + moved(at, S->p[8], S->p[7], DEPTH, 1);
     NO_UNROLL
     for (int step = 0; step < STEPS; step++) {
-        VALUE x[ROWS_OF_STEP];
+        struct state x[ROWS_OF_STEP];
         UNROLL
         for (int k = 0; k < ROWS_OF_STEP; k++)
-            x[k] = one_element(S, next.r[k], 0, next.there[k]).r0;
+            x[k] = one_element(S, next.r[k], 0, next.there[k]);
         left -= ROWS_OF_STEP;
         read_rows(T, S, &p, left, &next);
         make_parts(cells, (uint32_t)step, x, &kept);
@@ -104,12 +104,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         UNROLL
         for (int k = 0; k < ROWS_OF_STEP; k++) {
             if ((uint32_t)at.row < (uint32_t)out_rows) {
-                struct state s = state_identity();
-                s.r0 = x[k];
 #if HAS_COUNT
-                s.n = across * (whole ? (int)S->size[DOWN_REDUCED] : positions_inside(S, first, at, 1));
+                x[k].n = across * (whole ? (int)S->size[DOWN_REDUCED] : positions_inside(S, first, at, 1));
 #endif
-                finish_output(T, S, o, s, S->reduced_total);
+                finish_output(T, S, o, x[k], S->reduced_total);
             }
             at.row++;
             o += S->p[7];
