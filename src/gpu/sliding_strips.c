@@ -2,7 +2,7 @@
  * of columns, whose outputs share the parts of their trees (kernels/sliding_strips.cl).
  *
  * A part is the combination of a few others, so many rows back and columns further, or of elements;
- * src/cpu/sliding_strips.c finds them: 11 x 11 elements are 22 parts with 55 inputs. A thread has one column of each
+ * src/cpu/sliding_strips.c finds them: 11 x 11 elements are 22 parts with 56 inputs. A thread has one column of each
  * part, the same from the part's first one on; 32 of the inputs are then its own and wait in registers. Others' wait in
  * shared memory, where an access takes a warp a cycle of the multiprocessor: 24 reads and 8 writes. Threads meet once a
  * step, and before the first read of a level's parts. */
@@ -80,7 +80,7 @@ struct form {
 static int fit_form(const struct sliding_strip *strip, const struct gpu_limits *limits, int size, struct form *form)
 {
     enum { SHARED = 227 << 10, REGISTERS = 65536, RESIDENT = 2048, MOST_REGISTERS = 208, OTHERS = 32, OF_ROW = 8 };
-    enum { MOST_BESIDE = 32, SPARE = 16 /* of each thread, that this is short of */ };
+    enum { MOST_BESIDE = 32, LEAST_BUSY = 3, SPARE = 16 /* of each thread, that this is short of */ };
     const struct strips *strips = strip->strips;
     const int threads = form->threads, fitting = (threads - strips->reach) / strip->inside;
     if (threads <= strips->reach || fitting < 1)
@@ -88,6 +88,8 @@ static int fit_form(const struct sliding_strip *strip, const struct gpu_limits *
     form->layout = find_layout(strip, threads, form->at_once);
     form->blocks = (strip->across->outputs - 1) / fitting + 1;
     form->columns = (int)((strip->across->outputs - 1) / form->blocks + 1);
+    if (form->columns * strip->inside * LEAST_BUSY < threads) /* 8 of 32 are slower than each output's own tree */
+        return 0;
     form->shared = form->layout.cells * size;
     const int registers = (form->layout.in_registers + OF_ROW * form->at_once * strip->reducers) * size / 4 + OTHERS;
     if (form->shared > SHARED || form->shared > limits->shared_most || registers > MOST_REGISTERS ||

@@ -355,11 +355,11 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
 }
 
 /* Whether strips are faster than solver patches too. (Means on an H200, us of both: 5 x 5 of f32 227 and 203, of f64
- * 353 and 436, of RGB pixels 102 and 140; 7 x 7 of f32 308 and 312, of 1080 x 1920 16.5 and 13.7, where 9 x 9 take 20
- * and 47; of 8192^2 396 and 736.) Where more than a fifth of the threads has no outputs, of as many more elements. */
+ * 367 and 436, of RGB pixels 102 and 140; 7 x 7 of f32 308 and 312, of 1080 x 1920 16.5 and 13.7, where 9 x 9 take 20
+ * and 47.) Where more than a tenth of the threads has no outputs, of as many more elements. */
 static int is_for_strips(const struct mf_plan *plan, const struct sliding_form *form)
 {
-    enum { LEAST = 49, LEAST_OF_FEW = 64, LEAST_OF_LARGE = 25, FEW = 1 << 23, LEAST_BUSY = 4, MOST_BUSY = 5 };
+    enum { LEAST = 49, LEAST_OF_FEW = 64, LEAST_OF_LARGE = 24, FEW = 1 << 23, LEAST_BUSY = 9, MOST_BUSY = 10 };
     const struct problem *problem = &plan->problem;
     const int is_large = form->depth > 1 || problem->program.reducer[0].cls == CLS_F64;
     const int64_t least = is_large ? LEAST_OF_LARGE : problem->kept_total < FEW ? LEAST_OF_FEW : LEAST;
