@@ -14,7 +14,7 @@ const struct solver *const mf_solvers[] = {
     &mf_solver_contract_arg, &mf_solver_contract_several,
     &mf_solver_pool,         &mf_solver_sliding,
     &mf_solver_few,          &mf_solver_outer,
-    &mf_solver_inner,        &mf_solver_framed,
+    &mf_solver_framed,       &mf_solver_inner,
     &mf_solver_reference,    NULL,
 };
 const struct solver *const mf_solvers_by_name[] = {

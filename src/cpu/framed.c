@@ -1,6 +1,6 @@
-/* Solver "framed": of a fold whose windows leave their tensor, for which no other solver is, the box of outputs whose
- * windows do not, by a solver that such a fold has; and what is around that box, slab by slab, as solver reference
- * does.
+/* Solver "framed": of a fold whose windows leave their tensor, for which no other solver is but inner, row by row, the
+ * box of outputs whose windows do not, by a solver that such a fold has; and what is around that box, slab by slab, by
+ * solver inner where it goes, else as solver reference does.
  *
  * Every window has to move along one kept loop at most, so that the outputs with all elements inside are a box. */
 #include <stdio.h>
@@ -94,7 +94,19 @@ static int find_box(const struct problem *problem, struct box *box)
 
 /* ---- the parts ---- */
 
-/* Leaves the box's positions of the kept loops, which are the same in both nests; loops that have one are none. */
+/* Whether kept loop l continues the one before it, where no window tells them apart. */
+static int continues(const struct nest *nest, int l)
+{
+    int yes = !nest->window_count;
+    for (int i = 0; i < MF_MAX_INPUTS; i++)
+        yes = yes && mf_stride_continues(nest->in[i][l - 1], nest->in[i][l], nest->size[l]);
+    for (int k = 0; k < MF_MAX_OUTPUTS; k++)
+        yes = yes && mf_stride_continues(nest->out[k][l - 1], nest->out[k][l], nest->size[l]);
+    return yes;
+}
+
+/* Leaves the box's positions of the kept loops, which are the same in both nests; loops that have one are none, pixels
+ * and their channels one. */
 static void restrict_nest(struct nest *nest, const struct box *box, int has_windows)
 {
     int to = 0;
@@ -108,19 +120,23 @@ static void restrict_nest(struct nest *nest, const struct box *box, int has_wind
             continue;
         mf_nest_copy_loop(nest, to, nest, l);
         nest->size[to++] = size;
+        if (l < nest->kept && to > 1 && continues(nest, to - 1)) {
+            const int64_t both = nest->size[to - 2] * size;
+            mf_nest_copy_loop(nest, to - 2, nest, to - 1);
+            nest->size[--to - 1] = both;
+        }
     }
     nest->kept = to - nest->reduced;
 }
 
-static mf_status add_part(const struct mf_plan *plan, const struct box *box, int has_windows)
+/* The problem of the box's outputs alone, from its first one; `part` is to have the bytes to that. */
+static struct mf_plan *plan_of(const struct mf_plan *plan, const struct box *box, int has_windows, struct part *part)
 {
-    struct framed_plan *data = plan->data;
     const struct problem *problem = &plan->problem;
     const struct nest *nest = &problem->memory;
-    struct part *part = &data->part[data->count++];
-    struct mf_plan *own = part->plan = mf_calloc(sizeof *own);
+    struct mf_plan *own = mf_calloc(sizeof *own);
     if (!own)
-        return MF_ERROR_MEMORY;
+        return NULL;
     own->device = plan->device;
     own->threads = plan->threads;
     own->problem = *problem;
@@ -137,24 +153,46 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
     }
     restrict_nest(&own->problem.memory, box, has_windows);
     restrict_nest(&own->problem.written, box, has_windows);
-    own->solver = &mf_solver_reference;
-    if (has_windows)
-        return MF_OK;
+    if (has_windows) {
+        own->solver = mf_solver_inner.applicable(own) ? &mf_solver_inner : &mf_solver_reference;
+        return own;
+    }
     const struct solver *const *solver = mf_solvers;
     while (*solver == &mf_solver_framed || !(*solver)->applicable(own)) /* reference is for all */
         solver++;
     own->solver = *solver;
-    return own->solver->plan ? own->solver->plan(own) : MF_OK;
+    return own;
+}
+
+static mf_status add_part(const struct mf_plan *plan, const struct box *box, int has_windows)
+{
+    struct framed_plan *data = plan->data;
+    struct part *part = &data->part[data->count++];
+    part->plan = plan_of(plan, box, has_windows, part);
+    if (!part->plan)
+        return MF_ERROR_MEMORY;
+    return part->plan->solver->plan ? part->plan->solver->plan(part->plan) : MF_OK;
 }
 
 /* ---- the solver ---- */
+
+/* Whether the box has a faster solver than inner, which would be for the whole. */
+static int is_faster(const struct mf_plan *plan, const struct box *box)
+{
+    struct part part = {NULL};
+    struct mf_plan *own = plan_of(plan, box, 0, &part);
+    const int faster = own && own->solver != &mf_solver_inner && own->solver != &mf_solver_reference;
+    mf_free(own);
+    return faster;
+}
 
 static int applicable(const struct mf_plan *plan)
 {
     const struct problem *problem = &plan->problem;
     struct box box;
     return !plan->device->api && problem->memory.window_count && problem->program.reducer_count &&
-           problem->kept_total && problem->reduced_total && find_box(problem, &box);
+           problem->kept_total && problem->reduced_total && find_box(problem, &box) &&
+           (!mf_solver_inner.applicable(plan) || is_faster(plan, &box));
 }
 
 static mf_status make(struct mf_plan *plan)
@@ -191,7 +229,7 @@ static struct pointers move(const struct problem *problem, const struct part *pa
     return own;
 }
 
-/* What the slabs need is there before the box is written. */
+/* What the slabs need at least is there before the box is written. */
 static mf_status execute(const struct mf_plan *plan, const struct pointers *pointers)
 {
     const struct framed_plan *data = plan->data;
@@ -202,7 +240,9 @@ static mf_status execute(const struct mf_plan *plan, const struct pointers *poin
     const mf_status status = data->part[0].plan->solver->execute(data->part[0].plan, &first);
     for (int p = 1; p < data->count && status == MF_OK; p++) {
         const struct pointers own = move(&plan->problem, &data->part[p], pointers);
-        mf_reference_run(data->part[p].plan, &own, scratch);
+        const struct mf_plan *slab = data->part[p].plan;
+        if (slab->solver == &mf_solver_reference || slab->solver->execute(slab, &own) != MF_OK)
+            mf_reference_run(slab, &own, scratch);
     }
     mf_reference_close(scratch);
     return status;
