@@ -240,6 +240,8 @@ static void test_choice(void)
         {"(3w+j)->w with j=4", "sum(a)", "inner", 1, {40000}},
         {"p(2w+j)->pw with j=9", "max(a)", "inner", 2, {400, 101}},
         {"(h+i-1)(w+j-1)->hw with h=64,w=8192,i=3,j=3", "argmax(a)", "framed", 2, {64, 8192}},
+        {"(h+i-1)(w+j-1)c->hwc with h=64,w=100,i=3,j=3", "logsumexp(a)", "framed", 3, {64, 100, 3}},
+        {"(h+i-1)(w+j-1)->hw with h=64,w=81,i=3,j=3", "max(a)-min(a)", "framed", 2, {64, 81}},
     };
     float *x = calloc(65 * 8193, sizeof *x), *y = calloc(65 * 8193, sizeof *y);
     CHECK(x && y);

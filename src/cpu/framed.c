@@ -176,12 +176,12 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
 
 /* ---- the solver ---- */
 
-/* Whether the box has a faster solver than inner, which would be for the whole. */
+/* Whether the box has a faster solver than inner, which would be for the whole. (Without memory, make says so.) */
 static int is_faster(const struct mf_plan *plan, const struct box *box)
 {
     struct part part = {NULL};
     struct mf_plan *own = plan_of(plan, box, 0, &part);
-    const int faster = own && own->solver != &mf_solver_inner && own->solver != &mf_solver_reference;
+    const int faster = !own || (own->solver != &mf_solver_inner && own->solver != &mf_solver_reference);
     mf_free(own);
     return faster;
 }
