@@ -265,7 +265,7 @@ static void test_small_folds(void)
         {"reference", "ij->ij", "a+1", 2},
         {NULL, "ij->ij", "tanh(a)", 2},
         {NULL, "(i+x-1)j->ij with x=3", "max(a)", 2},
-        {NULL, "(i+x-1)(j+y-1)->ij with i=64,j=32,x=3,y=3", "argmax(a);var(a)", 2}, /* solver framed */
+        {NULL, "(i+x-1)(j+y-1)->ij with i=64,j=32,x=3,y=3", "argmax(a);var(a)", 2},    /* solver framed */
         {NULL, "(i+x-1)(j+y-1)->ij with i=64,j=32,x=3,y=3", "sum(a);logsumexp(a)", 2}, /* and inner around it */
         {NULL, "ij->", "total(a)*total(a*a)", 0},
         {"reference", "ij->i", "plus(a);affine(a,2)", 1},
