@@ -179,7 +179,7 @@ static mf_status add_part(const struct mf_plan *plan, const struct box *box, int
 /* Whether the box has a faster solver than inner, which would be for the whole. (Without memory, make says so.) */
 static int is_faster(const struct mf_plan *plan, const struct box *box)
 {
-    struct part part = {NULL};
+    struct part part = {.plan = NULL};
     struct mf_plan *own = plan_of(plan, box, 0, &part);
     const int faster = !own || (own->solver != &mf_solver_inner && own->solver != &mf_solver_reference);
     mf_free(own);
