@@ -205,7 +205,7 @@ int mf_stride_continues(int64_t outer, int64_t inner, int64_t size)
     return (__int128)inner * size == outer;
 }
 
-static int mergeable(const struct nest *nest, int outer, int inner, int kept)
+int mf_nest_mergeable(const struct nest *nest, int outer, int inner, int kept)
 {
     int64_t n = nest->size[inner];
     int ok = kept || mf_stride_continues(nest->index[outer], nest->index[inner], n);
@@ -224,7 +224,7 @@ static void append_loop(struct nest *to, int first, int *count, const struct nes
     if (from->size[f] == 1)
         return;
     mf_nest_copy_loop(to, first + *count, from, f);
-    if (*count && mergeable(to, first + *count - 1, first + *count, kept)) {
+    if (*count && mf_nest_mergeable(to, first + *count - 1, first + *count, kept)) {
         int64_t outer = to->size[first + *count - 1];
         mf_nest_copy_loop(to, first + *count - 1, to, first + *count);
         to->size[first + *count - 1] *= outer;

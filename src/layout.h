@@ -57,6 +57,9 @@ void mf_nest_copy_loop(struct nest *to, int t, const struct nest *from, int f);
 /* Whether a loop's stride continues that of the one inside over its whole size. */
 int mf_stride_continues(int64_t outer, int64_t inner, int64_t size);
 
+/* Whether loops `outer` and `inner`, beside each other, are one; kept: both are kept, else reduced. */
+int mf_nest_mergeable(const struct nest *nest, int outer, int inner, int kept);
+
 /* Whether the nest numbers its reduced elements in the order as written. */
 int mf_nest_is_as_written(const struct nest *nest);
 

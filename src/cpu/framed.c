@@ -94,17 +94,6 @@ static int find_box(const struct problem *problem, struct box *box)
 
 /* ---- the parts ---- */
 
-/* Whether kept loop l continues the one before it, where no window tells them apart. */
-static int continues(const struct nest *nest, int l)
-{
-    int yes = !nest->window_count;
-    for (int i = 0; i < MF_MAX_INPUTS; i++)
-        yes = yes && mf_stride_continues(nest->in[i][l - 1], nest->in[i][l], nest->size[l]);
-    for (int k = 0; k < MF_MAX_OUTPUTS; k++)
-        yes = yes && mf_stride_continues(nest->out[k][l - 1], nest->out[k][l], nest->size[l]);
-    return yes;
-}
-
 /* Leaves the box's positions of the kept loops, which are the same in both nests; loops that have one are none, pixels
  * and their channels one. */
 static void restrict_nest(struct nest *nest, const struct box *box, int has_windows)
@@ -120,7 +109,7 @@ static void restrict_nest(struct nest *nest, const struct box *box, int has_wind
             continue;
         mf_nest_copy_loop(nest, to, nest, l);
         nest->size[to++] = size;
-        if (l < nest->kept && to > 1 && continues(nest, to - 1)) {
+        if (!has_windows && l < nest->kept && to > 1 && mf_nest_mergeable(nest, to - 2, to - 1, 1)) {
             const int64_t both = nest->size[to - 2] * size;
             mf_nest_copy_loop(nest, to - 2, nest, to - 1);
             nest->size[--to - 1] = both;

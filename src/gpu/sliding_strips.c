@@ -152,7 +152,7 @@ static int choose_form(const struct gpu_limits *limits, int most_threads, int64_
 
 int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sliding_strip *strip)
 {
-    enum { MOST_INSIDE = 16, LEAST_OUTPUTS = 1 << 16 };
+    enum { MOST_INSIDE = 16, MOST_WINDOWS = 31 /* bits of of_rows */, LEAST_OUTPUTS = 1 << 16 };
     const struct problem *problem = &plan->problem;
     const struct reducer *reducer = problem->program.reducer;
     const struct sliding_side *down = strip->down, *across = strip->across;
@@ -161,8 +161,9 @@ int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sli
         if (reducer[r].kind != RED_FOLD || (reducer[r].fold != FOLD_SUM && reducer[r].fold != FOLD_PROD) ||
             !mf_cls_is_float(reducer[r].cls) || reducer[r].cls != reducer->cls)
             return 0;
-    if (mf_gpu_has_long_maps(problem) || strip->inside > MOST_INSIDE || down->step != 1 || across->step != 1 ||
-        across->reduced < down->reduced || problem->kept_total < LEAST_OUTPUTS ||
+    if (mf_gpu_has_long_maps(problem) || problem->memory.window_count > MOST_WINDOWS || strip->inside > MOST_INSIDE ||
+        down->step != 1 || across->step != 1 || across->reduced < down->reduced ||
+        problem->kept_total < LEAST_OUTPUTS ||
         across->elements * across->gap * strip->inside > INT16_MAX /* of struct part */)
         return 0;
     strip->of_rows = 0;

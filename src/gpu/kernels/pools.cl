@@ -61,19 +61,6 @@ static inline struct place moved(shape_ptr S, struct place p, int line, int colu
     return p;
 }
 
-/* Whether an element lies inside the windows that move along the lines, or inside the others. */
-static inline int inside_some(shape_ptr S, struct place p, int of_columns)
-{
-    int yes = 1;
-#if WINDOWS
-    UNROLL
-    for (int w = 0; w < WINDOWS; w++)
-        if ((OF_COLUMNS >> w & 1) == of_columns)
-            yes &= is_within(S, p, w);
-#endif
-    return yes;
-}
-
 static inline int lines_there(const int there[ROWS])
 {
     int n = 0;
@@ -131,7 +118,7 @@ static inline int is_aligned(GLOBAL const item *x)
 
 static inline int is_line_there(shape_ptr S, struct place start, int line, int left)
 {
-    return (!SOME_ROWS || line < (left - 1) * BELOW + ROWS) && inside_some(S, moved(S, start, line, 0), 0);
+    return (!SOME_ROWS || line < (left - 1) * BELOW + ROWS) && inside_some(S, moved(S, start, line, 0), OF_COLUMNS, 0);
 }
 
 #if BY_ELEMENTS
@@ -285,10 +272,11 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     item x[LINES][COLUMNS];
     UNROLL
     for (int c = 0; c < COLUMNS; c++) /* those of chunks are, where we go on */
-        column_there[c] = (c >= LEAD && c < BEHIND) || inside_some(S, moved(S, start, 0, c), 1);
+        column_there[c] = (c >= LEAD && c < BEHIND) || inside_some(S, moved(S, start, 0, c), OF_COLUMNS, 1);
     if ((SOME_COLUMNS && column + SPAN > across) ||
         (!BY_ELEMENTS && CHUNK > 1 && !is_aligned(address(T, moved(S, start, 0, LEAD)))) ||
-        !inside_some(S, moved(S, start, 0, LEAD), 1) || !inside_some(S, moved(S, start, 0, BEHIND - 1), 1)) {
+        !inside_some(S, moved(S, start, 0, LEAD), OF_COLUMNS, 1) ||
+        !inside_some(S, moved(S, start, 0, BEHIND - 1), OF_COLUMNS, 1)) {
         NO_UNROLL
         for (int k = 0; k < OUTS * SPAN; k++)
             if (k / SPAN < left && column + k % SPAN < across)

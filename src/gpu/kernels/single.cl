@@ -7,3 +7,16 @@ static inline struct state one_element(shape_ptr S, struct raw r, int e, int pre
         settle_one(&l, present);
     return lane_state(S, l, e, present);
 }
+
+/* Whether a place lies inside the windows whose bits of `windows` are `bit`. */
+static inline int inside_some(shape_ptr S, struct place p, const int windows, const int bit)
+{
+    int yes = 1;
+#if WINDOWS
+    UNROLL
+    for (int w = 0; w < WINDOWS; w++)
+        if ((windows >> w & 1) == bit)
+            yes &= is_within(S, p, w);
+#endif
+    return yes;
+}

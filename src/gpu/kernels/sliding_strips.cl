@@ -13,26 +13,13 @@ struct rows {
     int there[ROWS_OF_STEP];
 };
 
-/* Whether the windows that move down, or those that move across, have an element there. */
-static inline int is_there(shape_ptr S, struct place p, const int down)
-{
-    int yes = 1;
-#if WINDOWS
-    UNROLL
-    for (int w = 0; w < WINDOWS; w++)
-        if ((OF_ROWS >> w & 1) == down)
-            yes &= is_within(S, p, w);
-#endif
-    return yes;
-}
-
 /* This thread's next elements, of which *p is the first and `rows` are left; *p goes on to those behind. */
 static inline void read_rows(struct tensors T, shape_ptr S, struct place *p, int rows, struct rows *x)
 {
     const struct spot below = {0, 1, 0, 0};
     UNROLL
     for (int k = 0; k < ROWS_OF_STEP; k++) {
-        x->there[k] = k < rows && is_there(S, *p, 1);
+        x->there[k] = k < rows && inside_some(S, *p, OF_ROWS, 1);
         x->r[k] = no_raw();
         if (x->there[k])
             x->r[k] = fetch(T, *p);
@@ -46,7 +33,7 @@ static inline int is_position(shape_ptr S, struct place first, struct spot at, i
 {
     at.row += down ? e * DOWN_GAP : 0;
     at.column += down ? 0 : e * ACROSS_GAP;
-    return is_there(S, cell_place(S, first, at), down);
+    return inside_some(S, cell_place(S, first, at), OF_ROWS, down);
 }
 
 static inline int positions_inside(shape_ptr S, struct place first, struct spot at, const int down)
@@ -77,7 +64,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const struct place first = kept_place(S, t.output);
     struct spot at = {0, 0, THREAD / INSIDE, THREAD % INSIDE};
     struct place p = cell_place(S, first, at);
-    int left = THREAD < COLUMNS * INSIDE && at.column < t.columns && is_there(S, p, 0) ? t.rows : 0;
+    int left = THREAD < COLUMNS * INSIDE && at.column < t.columns && inside_some(S, p, OF_ROWS, 0) ? t.rows : 0;
     const int out_rows = THREAD >= NUMBERS || at.column >= t.out_columns ? 0
                          : t.out_rows < OUT_ROWS                         ? t.out_rows
                                                                          : OUT_ROWS;
