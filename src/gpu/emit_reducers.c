@@ -159,6 +159,16 @@ static int is_long(const char *type)
     return strcmp(type, "float") && strcmp(type, "int");
 }
 
+int mf_emit_field_names(const struct problem *problem, int most, char name[][16])
+{
+    struct field field[MAX_FIELDS];
+    int n = all_fields(problem, field);
+    n -= mf_emit_has_count(problem);
+    for (int i = 0; i < n && i < most; i++)
+        memcpy(name[i], field[i].name, sizeof field[i].name);
+    return n;
+}
+
 int mf_emit_state_words(const struct problem *problem)
 {
     struct field field[MAX_FIELDS];
@@ -487,7 +497,8 @@ static void emit_combine(const struct problem *problem, int weighted, enum sums_
     mf_text_append(to, "    return c;\n}\n\n");
 }
 
-/* What moments of a and b elements are merged by, and combine with it, where both states have some. */
+/* What moments of a and b elements are merged by, and combine with it, where both states have some; joining: where the
+ * compiler sees the numbers, and divides them. */
 static void emit_merge_weights(const struct problem *problem, struct gpu_text *to)
 {
     int wanted[2];
@@ -498,17 +509,21 @@ static void emit_merge_weights(const struct problem *problem, struct gpu_text *t
             mf_text_add(to, "    %s step_%s, both_%s;\n", mf_class_type[c], mf_class_name[c], mf_class_name[c]);
     if (!wanted[0] && !wanted[1])
         mf_text_append(to, "    int none;\n");
-    mf_text_append(to, "};\n\nstatic inline struct merge_weights merge_weights_of(int a, int b)\n{\n"
-                       "    struct merge_weights w;\n");
-    for (int c = 0; c < 2; c++) {
-        const char *type = mf_class_type[c], *name = mf_class_name[c];
-        if (wanted[c])
-            mf_text_add(to,
-                        "    w.step_%s = MF_QUOTIENT_OF_COUNTS((%s)b, (%s)(a + b));\n"
-                        "    w.both_%s = MF_QUOTIENT_OF_COUNTS((%s)a * (%s)b, (%s)(a + b));\n",
-                        name, type, type, name, type, type, type);
+    mf_text_append(to, "};\n\n");
+    for (int seen = 0; seen < 2; seen++) {
+        const char *divide = seen ? "MF_QUOTIENT" : "MF_QUOTIENT_OF_COUNTS";
+        mf_text_add(to, "static inline struct merge_weights %s(int a, int b)\n{\n    struct merge_weights w;\n",
+                    seen ? "joining" : "merge_weights_of");
+        for (int c = 0; c < 2; c++) {
+            const char *type = mf_class_type[c], *name = mf_class_name[c];
+            if (wanted[c])
+                mf_text_add(to,
+                            "    w.step_%s = %s((%s)b, (%s)(a + b));\n"
+                            "    w.both_%s = %s((%s)a * (%s)b, (%s)(a + b));\n",
+                            name, divide, type, type, name, divide, type, type, type);
+        }
+        mf_text_append(to, "    return w;\n}\n\n");
     }
-    mf_text_append(to, "    return w;\n}\n\n");
     for (int known = SUMS_ANY; known <= SUMS_PLAIN; known++)
         emit_combine(problem, 1, (enum sums_known)known, to);
     mf_text_append(to, "#endif\n");

@@ -14,21 +14,26 @@ enum { MOST_CHANNELS = 16, MOST_GAP = 32 /* bytes, of pixels that pools.cl reads
  * that few states wait. */
 static void add_sum(struct gpu_text *to, int count, int lane, int apart, int number)
 {
-    if (lane + apart >= count) {
+    const int right = lane + apart;
+    if (right >= count) {
         mf_text_add(to, "    struct state s%d = s[%d];\n", number, lane);
         return;
     }
     add_sum(to, count, lane, 2 * apart, number);
-    add_sum(to, count, lane + apart, 2 * apart, number + apart);
-    mf_text_add(to, "    s%d = combine(s%d, s%d);\n", number, number, number + apart);
+    add_sum(to, count, right, 2 * apart, number + apart);
+    mf_text_add(to, "    s%d = merged(s%d, %d, s%d, %d, whole);\n", number, number,
+                (count - lane - 1) / (2 * apart) + 1, number + apart, (count - right - 1) / (2 * apart) + 1);
 }
 
 /* Outputs of few elements, a lane each: the tree over them as straight-line code. */
-static void add_tree(struct gpu_text *to, int count)
+static void add_tree(const struct problem *problem, struct gpu_choice *choice)
 {
-    mf_text_append(to, "static inline struct state tree(const struct state s[ELEMENTS])\n{\n");
-    add_sum(to, count, 0, 1, 0);
-    mf_text_append(to, "    return s0;\n}\n");
+    mf_text_add(&choice->macros, "#define MERGE_WEIGHTS %d\n", mf_emit_has_kind(problem, RED_MOMENTS));
+    mf_text_append(&choice->functions, mf_text_single_cl);
+    mf_text_append(&choice->functions,
+                   "static inline struct state tree(const struct state s[ELEMENTS], const int whole)\n{\n");
+    add_sum(&choice->functions, (int)problem->reduced_total, 0, 1, 0);
+    mf_text_append(&choice->functions, "    return s0;\n}\n");
 }
 
 /* Whether operand i's elements for neighbouring outputs lie close to each other, and are not a row of each alone. */
@@ -294,8 +299,7 @@ static mf_status make_pool(struct mf_plan *plan, const struct pool_form *pool)
     choice.own[1] = mf_gpu_divisor(choice.own[0]);
     choice.own[2] = rows;
     choice.own[3] = mf_gpu_divisor(rows);
-    mf_text_append(&choice.functions, mf_text_single_cl);
-    add_tree(&choice.functions, count);
+    add_tree(problem, &choice);
     mf_text_add(
         &choice.macros,
         "#define ROWS %d\n#define ALONG %d\n#define GAP %d\n#define APART %d\n#define BELOW %d\n#define OUTS %d\n"
@@ -467,8 +471,7 @@ static mf_status make(struct mf_plan *plan)
                                 .vector = vector,
                                 .vector_loop = vector > 1 ? problem->memory.kept - 1 : -1};
     choice.blocks = (problem->kept_total + THREADS * outs - 1) / (THREADS * outs);
-    mf_text_append(&choice.functions, mf_text_single_cl);
-    add_tree(&choice.functions, count);
+    add_tree(problem, &choice);
     mf_text_add(
         &choice.macros,
         "#define ELEMENTS %d\n#define OUTS %d\n#define STORES_VECTORS %d\n#define ANY_ORDER %d\n#define LANE_PITCH 1\n",

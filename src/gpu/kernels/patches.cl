@@ -12,7 +12,7 @@ static inline struct state fold_elements(shape_ptr S, const struct raw r[ELEMENT
             chain(S, &all, map_element(r[e]), e, 0, weights_of(e), there[e]);
         else
             s[e] = one_element(S, r[e], e, there[e]);
-    return ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
+    return ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s, !WINDOWS);
 }
 
 #if VECTOR > 1

@@ -108,7 +108,7 @@ static inline void fold_one(struct tensors T, shape_ptr S, int64_t o)
     UNROLL
     for (int e = 0; e < ELEMENTS; e++)
         s[e] = one_element(S, r[e], e, there[e]);
-    finish_output(T, S, o, tree(s), ELEMENTS);
+    finish_output(T, S, o, tree(s, !WINDOWS), ELEMENTS);
 }
 
 static inline int is_aligned(GLOBAL const item *x)
@@ -242,7 +242,7 @@ static inline void fold_shared(struct tensors T, shape_ptr S, int64_t first, int
                     else
                         s[e] = one_element(S, raw_of(x[l][c]), e, present);
                 }
-                y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s);
+                y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s, whole);
 #endif
 #if HAS_COUNT /* the tree's counts are not computed then, but for moments */
                 y[v].n = whole ? ELEMENTS : lines_there(line_there + k * BELOW) * columns_there(column_there + place);

@@ -20,3 +20,13 @@ static inline int inside_some(shape_ptr S, struct place p, const int windows, co
 #endif
     return yes;
 }
+
+/* a and b, of so many elements, where they are whole: constants, which the compiler divides. */
+static inline struct state merged(struct state a, int of_a, struct state b, int of_b, const int whole)
+{
+#if MERGE_WEIGHTS
+    if (whole)
+        return combine_weighted(a, b, joining(of_a, of_b));
+#endif
+    return combine(a, b);
+}

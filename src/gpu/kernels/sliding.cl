@@ -133,11 +133,7 @@ static inline cell joined(cell a, int of_a, cell b, int of_b)
 }
 #else
 typedef struct state cell;
-#if MERGE_WEIGHTS /* moments, whose counts are known */
-#define joined(a, of_a, b, of_b) combine_weighted(a, b, merge_weights_of(of_a, of_b))
-#else
-#define joined(a, of_a, b, of_b) combine(a, b)
-#endif
+#define joined(a, of_a, b, of_b) merged(a, of_a, b, of_b, 1)
 #endif
 
 static inline cell cell_of(shape_ptr S, struct raw r, int present)

@@ -49,24 +49,6 @@ static inline void load_either(struct tensors T, shape_ptr S, struct place start
         load_leaf(T, S, start, leaf, 0, r);
 }
 
-/* merge_weights_of, of numbers that the compiler sees: it divides them. */
-static inline struct merge_weights joining(int na, int nb)
-{
-    struct merge_weights w;
-#if WEIGHTS_f32
-    w.step_f32 = MF_QUOTIENT((float)nb, (float)(na + nb));
-    w.both_f32 = MF_QUOTIENT((float)na * (float)nb, (float)(na + nb));
-#endif
-#if WEIGHTS_f64
-    w.step_f64 = MF_QUOTIENT((double)nb, (double)(na + nb));
-    w.both_f64 = MF_QUOTIENT((double)na * (double)nb, (double)(na + nb));
-#endif
-#if !WEIGHTS_f32 && !WEIGHTS_f64
-    w.none = 0;
-#endif
-    return w;
-}
-
 /* How many of n elements have the number i, counted round a circle of `round`. */
 static inline int count_of(int n, int i, int round)
 {
