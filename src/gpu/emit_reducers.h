@@ -10,6 +10,8 @@ extern const char *const mf_class_type[], *const mf_class_name[];
 int mf_emit_has_kind(const struct problem *problem, enum reducer_kind kind);
 /* Whether states count their elements: moments merge by counts, and a window may leave some out. */
 int mf_emit_has_count(const struct problem *problem);
+/* The names of a state's fields but the count: how many there are, of which `most` are written. No user's reducers. */
+int mf_emit_field_names(const struct problem *problem, int most, char name[][16]);
 /* Whether it is a user's reducer, given as text, that keeps its elements' order. */
 int mf_emit_keeps_order(const struct reducer *reducer);
 /* Whether a node's value is 0 or 1. */

@@ -49,18 +49,20 @@ void mf_sliding_emit(const struct sliding_stage *stage, int apart, int count, in
 
 struct strips;
 
-/* of_rows: a bit for each window that moves down. columns, rows: of a block's outputs; inside: channels. */
+/* of_rows: a bit for each window that moves down. columns, rows: of a block's outputs; inside: channels. fields: a
+ * part's numbers; states: no plain sums; cuts: outputs whose windows leave some elements out get their own tree, in
+ * cut_blocks blocks of a plane; cost: operations that join two parts. */
 struct sliding_strip {
     struct strips *strips;
     const struct sliding_side *down, *across;
-    int inside, reducers, of_rows, threads, at_once, columns, rows;
-    int64_t shared;
+    int inside, fields, states, cuts, cost, of_rows, threads, at_once, columns, rows;
+    int64_t shared, cut_blocks;
 };
 
 /* Whether there is such a strip of the problem; strips, down, across and inside are set. */
 int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sliding_strip *strip);
 
-/* Function make_parts. */
-void mf_sliding_add_parts(const struct mf_plan *plan, const struct sliding_strip *strip, struct gpu_text *to);
+/* The macros of kernels/sliding_strips.cl. */
+void mf_sliding_define_parts(const struct mf_plan *plan, const struct sliding_strip *strip, struct gpu_text *to);
 
 #endif

@@ -12,11 +12,13 @@
 #include "emit_reducers.h"
 #include "sliding_stages.h"
 
+enum { MOST_FIELDS = 8 };
+
 /* kept: rows of a part that wait in registers; ring: blocks of rows in shared memory, 0 where no other column reads it;
  * reach: columns that others read beyond the threads' own. level: how often threads meet before they make it. */
 struct layout {
     int kept[MOST_PARTS], ring[MOST_PARTS], reach[MOST_PARTS], level[MOST_PARTS];
-    int in_registers, inputs, accesses; /* of shared memory, for a row of outputs; all of all reducers */
+    int in_registers, joins, accesses; /* of shared memory, for a row of outputs; of all fields */
     int64_t cells;
 };
 
@@ -28,7 +30,7 @@ static int larger(int a, int b)
 static struct layout find_layout(const struct sliding_strip *strip, int threads, int at_once)
 {
     const struct strips *strips = strip->strips;
-    struct layout l = {.inputs = strips->inputs * strip->reducers};
+    struct layout l = {.joins = strips->inputs * strip->cost};
     for (int p = 1; p < strips->parts; p++)
         for (int k = 0; k < strips->part[p].count; k++) {
             const struct input *input = &strips->input[strips->part[p].first + k];
@@ -47,9 +49,9 @@ static struct layout find_layout(const struct sliding_strip *strip, int threads,
         l.accesses += l.ring[p] != 0;
         l.cells += (int64_t)l.ring[p] * at_once * (threads + l.reach[p]);
     }
-    l.in_registers *= strip->reducers;
-    l.accesses *= strip->reducers;
-    l.cells *= strip->reducers;
+    l.in_registers *= strip->fields;
+    l.accesses *= strip->fields;
+    l.cells *= strip->fields;
     return l;
 }
 
@@ -76,11 +78,20 @@ struct form {
     int64_t blocks, shared; /* blocks beside each other in a row */
 };
 
+/* What a thread is likely to have (fitted to kernels for sm_90), of which compilers give 8 at a time. */
+static int likely_registers(const struct sliding_strip *strip, const struct form *form, int size)
+{
+    enum { OTHERS = 32, OF_ROW = 8, OF_STATES = 8, UNIT = 8 };
+    const int kept = form->layout.in_registers, of_rows = OF_ROW * form->at_once * strip->fields;
+    const int most = strip->states ? kept : 2 * kept, others = strip->states ? OF_STATES : 0;
+    return (OTHERS + (kept + (of_rows < most ? of_rows : most) + others) * size / 4 + UNIT - 1) / UNIT * UNIT;
+}
+
 /* Whether there is room for blocks of so many threads and rows at once. */
 static int fit_form(const struct sliding_strip *strip, const struct gpu_limits *limits, int size, struct form *form)
 {
     enum { SHARED = 227 << 10, REGISTERS = 65536, RESIDENT = 2048, MOST_REGISTERS = 208, OTHERS = 32, OF_ROW = 8 };
-    enum { MOST_BESIDE = 32, LEAST_BUSY = 3, SPARE = 16 /* of each thread, that this is short of */ };
+    enum { MOST_BESIDE = 32, LEAST_BUSY = 3, OF_STATES = 24, SPARE = 16 /* of each thread, that this is short of */ };
     const struct strips *strips = strip->strips;
     const int threads = form->threads, fitting = (threads - strips->reach) / strip->inside;
     if (threads <= strips->reach || fitting < 1)
@@ -91,12 +102,14 @@ static int fit_form(const struct sliding_strip *strip, const struct gpu_limits *
     if (form->columns * strip->inside * LEAST_BUSY < threads) /* 8 of 32 are slower than each output's own tree */
         return 0;
     form->shared = form->layout.cells * size;
-    const int registers = (form->layout.in_registers + OF_ROW * form->at_once * strip->reducers) * size / 4 + OTHERS;
+    const int others = strip->states ? OTHERS + OF_STATES : OTHERS;
+    const int registers = (form->layout.in_registers + OF_ROW * form->at_once * strip->fields) * size / 4 + others;
     if (form->shared > SHARED || form->shared > limits->shared_most || registers > MOST_REGISTERS ||
         (registers + SPARE) * threads > REGISTERS)
         return 0;
+    const int likely = likely_registers(strip, form, size);
     int beside = form->shared * MOST_BESIDE > SHARED ? (int)(SHARED / form->shared) : MOST_BESIDE;
-    beside = beside > REGISTERS / (registers * threads) ? REGISTERS / (registers * threads) : beside;
+    beside = beside > REGISTERS / (likely * threads) ? REGISTERS / (likely * threads) : beside;
     form->beside = beside > RESIDENT / threads ? RESIDENT / threads : beside;
     return 1;
 }
@@ -110,9 +123,9 @@ static double time_of(const struct strips *strips, int inside, int size, const s
     enum { OF_LEVEL = 100, OF_ROW = 40, OF_MEETING = 4, MOST_CODE = 640 };
     const struct layout *l = &form->layout;
     const int at_once = form->at_once, levels = l->level[strips->parts - 1] + 1;
-    if (at_once > 1 && (l->accesses + l->inputs + OF_ROW) * at_once > MOST_CODE)
+    if (at_once > 1 && (l->accesses + l->joins + OF_ROW) * at_once > MOST_CODE)
         return 0;
-    const double issued = l->accesses + l->inputs + OF_ROW + (double)l->in_registers / at_once;
+    const double issued = l->accesses + l->joins + OF_ROW + (double)l->in_registers / at_once;
     const double accesses = l->accesses * size / 4;
     const double of_warp = (accesses > issued / 4 ? accesses : issued / 4) * at_once + OF_MEETING * levels;
     const double busy = of_warp * form->beside * form->threads / 32;
@@ -150,18 +163,50 @@ static int choose_form(const struct gpu_limits *limits, int most_threads, int64_
     return best > 0;
 }
 
+/* How many rows or columns of outputs windows as large as their padding cut. */
+static int64_t rows_cut(const struct sliding_side *side)
+{
+    const int64_t cut = (int64_t)(side->elements - 1) * side->gap;
+    return cut < side->outputs ? cut : side->outputs;
+}
+
+/* Blocks for a plane's outputs that windows cut: a thread for each of as many as those. */
+static int64_t blocks_of_cuts(const struct sliding_strip *strip, int64_t planes)
+{
+    enum { MOST = 1 << 30 };
+    const struct sliding_side *down = strip->down, *across = strip->across;
+    const int64_t cut = rows_cut(down) * across->outputs + (down->outputs - rows_cut(down)) * rows_cut(across);
+    const int64_t blocks = cut * strip->inside / strip->threads + 1;
+    return !strip->cuts ? 0 : blocks < MOST / planes ? blocks : MOST / planes;
+}
+
+/* Whether strips can have such states: of floats of one class, sums, products, moments, logarithms of sums. */
+static int find_fields(const struct problem *problem, struct sliding_strip *strip)
+{
+    enum { OF_MOMENTS = 8, OF_LOGSUMS = 16 };
+    const struct program *program = &problem->program;
+    const int moments = mf_emit_has_kind(problem, RED_MOMENTS), logsums = mf_emit_has_kind(problem, RED_LSE);
+    for (int r = 0; r < program->reducer_count; r++) {
+        const struct reducer *reducer = &program->reducer[r];
+        if ((reducer->kind != RED_MOMENTS && reducer->kind != RED_LSE && reducer->kind != RED_FOLD) ||
+            (reducer->kind == RED_FOLD && reducer->fold != FOLD_SUM && reducer->fold != FOLD_PROD) ||
+            !mf_cls_is_float(reducer->cls) || reducer->cls != program->reducer[0].cls)
+            return 0;
+    }
+    strip->fields = mf_emit_field_names(problem, 0, NULL);
+    strip->cuts = moments && problem->memory.window_count;
+    strip->states = moments || logsums;
+    strip->cost = logsums ? OF_LOGSUMS : moments ? OF_MOMENTS : program->reducer_count;
+    return program->reducer_count > 0 && strip->fields <= MOST_FIELDS && !mf_gpu_has_long_maps(problem);
+}
+
 int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sliding_strip *strip)
 {
     enum { MOST_INSIDE = 16, MOST_WINDOWS = 31 /* bits of of_rows */, LEAST_OUTPUTS = 1 << 16 };
     const struct problem *problem = &plan->problem;
     const struct reducer *reducer = problem->program.reducer;
     const struct sliding_side *down = strip->down, *across = strip->across;
-    strip->reducers = problem->program.reducer_count;
-    for (int r = 0; r < strip->reducers; r++)
-        if (reducer[r].kind != RED_FOLD || (reducer[r].fold != FOLD_SUM && reducer[r].fold != FOLD_PROD) ||
-            !mf_cls_is_float(reducer[r].cls) || reducer[r].cls != reducer->cls)
-            return 0;
-    if (mf_gpu_has_long_maps(problem) || problem->memory.window_count > MOST_WINDOWS || strip->inside > MOST_INSIDE ||
+    if (!find_fields(problem, strip) || problem->memory.window_count > MOST_WINDOWS || strip->inside > MOST_INSIDE ||
         down->step != 1 || across->step != 1 || across->reduced < down->reduced ||
         problem->kept_total < LEAST_OUTPUTS ||
         across->elements * across->gap * strip->inside > INT16_MAX /* of struct part */)
@@ -178,8 +223,10 @@ int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sli
                                 .inside = strip->inside};
     if (!mf_sliding_strips(&shape, strip->strips))
         return 0;
-    return choose_form(MF_GPU_LIMITS(plan->device->gpu), mf_gpu_most_threads(plan, 512), planes,
-                       reducer->cls == CLS_F64 ? 8 : 4, strip);
+    const int found = choose_form(MF_GPU_LIMITS(plan->device->gpu), mf_gpu_most_threads(plan, 512), planes,
+                                  reducer->cls == CLS_F64 ? 8 : 4, strip);
+    strip->cut_blocks = found ? blocks_of_cuts(strip, planes) : 0;
+    return found;
 }
 
 /* ---- the parts as text ---- */
@@ -187,105 +234,109 @@ int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sli
 struct writer {
     const struct strips *strips;
     struct layout layout;
-    const struct program *program;
-    int at_once, threads, reducers;
-    int base[MOST_PARTS];
+    int at_once, threads;
+    int base[MOST_PARTS], elements[MOST_PARTS];
     struct gpu_text *to;
 };
 
-/* The cell of reducer r's part p, row number `row` of the step, those before it below 0, `column` further than the
- * thread's. */
-static void add_cell(const struct writer *w, int r, int p, int row, int column)
+/* The cell of part p's row number `row` of the step, those before it below 0, `column` further than the thread's. */
+static void add_cell(const struct writer *w, int p, int row, int column)
 {
     const struct layout *l = &w->layout;
     const int h = w->at_once, ring = l->ring[p], back = row < 0 ? (h - 1 - row) / h : 0;
     const int pitch = w->threads + l->reach[p];
-    mf_text_add(w->to, "cells[%d", w->base[p] + (r * ring * h + row + back * h) * pitch + column);
+    mf_text_add(w->to, "(cells + %d", w->base[p] + (row + back * h) * pitch + column);
     if (ring > 1)
         mf_text_add(w->to, " + (step + %d) %% %d * %d", ring - back, ring, h * pitch);
-    mf_text_append(w->to, "]");
 }
 
-/* The same of the thread's own column. */
-static void add_own(const struct writer *w, int r, int p, int row)
+/* What an input is of the step's row k. */
+static void add_input(const struct writer *w, const struct input *input, int k)
 {
-    if (row < 0)
-        mf_text_add(w->to, "kept->p%d[%d][%d]", p, r, row + w->layout.kept[p]);
-    else
-        mf_text_add(w->to, "p%d_%d_%d", p, r, row);
+    const int p = input->part, row = k - input->row;
+    if (input->column) {
+        mf_text_append(w->to, "taken");
+        add_cell(w, p, row, input->column);
+        mf_text_append(w->to, ")");
+    } else if (row < 0) {
+        mf_text_add(w->to, "kept->p%d[%d]", p, row + w->layout.kept[p]);
+    } else {
+        mf_text_add(w->to, "p%d_%d", p, row);
+    }
 }
 
-static void add_part(const struct writer *w, int r, int p)
+static void add_part(struct writer *w, int p)
 {
     const struct part *part = &w->strips->part[p];
-    const struct reducer *reducer = &w->program->reducer[r];
+    const struct input *input = &w->strips->input[part->first];
+    w->elements[p] = !part->count;
     for (int k = 0; k < w->at_once; k++) {
-        mf_text_add(w->to, "    const VALUE p%d_%d_%d = ", p, r, k);
+        mf_text_add(w->to, "const struct held p%d_%d = ", p, k);
         for (int n = 1; n < part->count; n++)
-            mf_text_add(w->to, "%s_%s(", mf_emit_fold_function(reducer->fold), mf_class_name[reducer->cls]);
+            mf_text_append(w->to, "both(");
+        int elements = 0;
         for (int n = 0; n < part->count; n++) {
-            const struct input *input = &w->strips->input[part->first + n];
-            mf_text_append(w->to, n ? ", " : "");
-            if (input->column)
-                add_cell(w, r, input->part, k - input->row, input->column);
-            else
-                add_own(w, r, input->part, k - input->row);
-            mf_text_append(w->to, n ? ")" : "");
+            const int of_input = w->elements[input[n].part];
+            if (n)
+                mf_text_add(w->to, ", %d, ", elements);
+            add_input(w, &input[n], k);
+            if (n)
+                mf_text_add(w->to, ", %d)", of_input);
+            elements += of_input;
         }
-        if (!part->count)
-            mf_text_add(w->to, "x[%d].r%d", k, r);
-        mf_text_append(w->to, ";\n");
+        w->elements[p] = part->count ? elements : 1;
+        mf_text_add(w->to, part->count ? "; " : "held_of(x[%d]); ", k);
     }
     for (int k = 0; k < w->at_once && w->layout.ring[p]; k++) {
-        mf_text_append(w->to, "    ");
-        add_cell(w, r, p, k, 0);
-        mf_text_add(w->to, " = p%d_%d_%d;\n", p, r, k);
+        mf_text_append(w->to, "put");
+        add_cell(w, p, k, 0);
+        mf_text_add(w->to, ", p%d_%d); ", p, k);
     }
 }
 
-/* What the next step finds of part p's rows. */
-static void add_kept(const struct writer *w, int r, int p)
-{
-    const int kept = w->layout.kept[p];
-    for (int j = 0; j < kept; j++) {
-        mf_text_add(w->to, "    kept->p%d[%d][%d] = ", p, r, j);
-        add_own(w, r, p, j + w->at_once - kept);
-        mf_text_append(w->to, ";\n");
-    }
-}
-
-void mf_sliding_add_parts(const struct mf_plan *plan, const struct sliding_strip *strip, struct gpu_text *to)
+void mf_sliding_define_parts(const struct mf_plan *plan, const struct sliding_strip *strip, struct gpu_text *to)
 {
     const struct strips *strips = strip->strips;
     struct writer w = {.strips = strips,
                        .layout = find_layout(strip, strip->threads, strip->at_once),
-                       .program = &plan->problem.program,
                        .at_once = strip->at_once,
                        .threads = strip->threads,
-                       .reducers = strip->reducers,
                        .to = to};
     const struct layout *l = &w.layout;
     const int last = strips->parts - 1;
-    mf_text_append(to, "struct kept {\n");
+    int lane_bits = 1;
+    while (1 << lane_bits < LANES && 1 << lane_bits < plan->problem.reduced_total)
+        lane_bits++;
+    char name[MOST_FIELDS][16];
+    mf_emit_field_names(&plan->problem, MOST_FIELDS, name);
+    mf_text_add(to, "#define BEFORE %d\n#define ROWS_OF_STEP %d\n#define OF_ROWS %d\n#define CELLS %d\n",
+                strips->before, w.at_once, strip->of_rows, (int)l->cells);
+    mf_text_add(to, "#define CUTS %d\n#define CUT_BLOCKS %d\n#define LANE_BITS %d\n", strip->cuts,
+                (int)strip->cut_blocks, lane_bits);
+    mf_text_add(to, "#define FIELDS %d\n#define FOR_FIELDS(X)", strip->fields);
+    for (int f = 0; f < strip->fields; f++)
+        mf_text_add(to, " X(%s, %d)", name[f], f);
+    mf_text_append(to, "\n#define KEPT_ROWS ");
     for (int p = 0, base = 0; p <= last; p++) {
         w.base[p] = base;
-        base += w.reducers * l->ring[p] * w.at_once * (w.threads + l->reach[p]);
+        base += l->ring[p] * w.at_once * (w.threads + l->reach[p]);
         if (l->kept[p] || !p)
-            mf_text_add(to, "    VALUE p%d[%d][%d];\n", p, w.reducers, larger(l->kept[p], 1));
+            mf_text_add(to, "struct held p%d[%d]; ", p, larger(l->kept[p], 1));
     }
-    mf_text_append(to, "};\nstatic inline void make_parts(SHARED_POINTER VALUE *cells, uint32_t step, "
-                       "struct state x[ROWS_OF_STEP], struct kept *kept)\n{\n    cells += THREAD;\n");
+    mf_text_append(to, "\n#define MAKE_PARTS ");
     for (int level = 0; level <= l->level[last]; level++) {
-        mf_text_append(to, "    BARRIER();\n");
+        mf_text_append(to, "BARRIER(); ");
         for (int p = 0; p <= last; p++)
-            for (int r = 0; r < w.reducers && l->level[p] == level; r++)
-                add_part(&w, r, p);
+            if (l->level[p] == level)
+                add_part(&w, p);
     }
-    for (int r = 0; r < w.reducers; r++) {
-        for (int p = 0; p < last; p++)
-            add_kept(&w, r, p);
-        for (int k = 0; k < w.at_once; k++)
-            mf_text_add(to, "    x[%d].r%d = p%d_%d_%d;\n", k, r, last, r, k);
-    }
-    mf_text_append(to, "}\n");
+    for (int p = 0; p < last; p++)
+        for (int j = 0; j < l->kept[p]; j++) { /* what the next step finds */
+            mf_text_add(to, "kept->p%d[%d] = ", p, j);
+            add_input(&w, &(struct input){.part = (short)p, .row = (short)(l->kept[p] - w.at_once)}, j);
+            mf_text_append(to, "; ");
+        }
+    for (int k = 0; k < w.at_once; k++)
+        mf_text_add(to, "x[%d] = state_held(p%d_%d); ", k, last, k);
+    mf_text_append(to, "\n");
 }

@@ -354,19 +354,25 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
            (form->words <= STATE_WORDS || find_strip(plan, form, &strips, &strip));
 }
 
-/* Whether strips are faster than solver patches too. (Means on an H200, us of both: 5 x 5 of f32 227 and 203, of f64
+/* Whether strips are faster than solver patches too. (On an H200, us of both: means of 5 x 5 of f32 227 and 203, of f64
  * 367 and 436, of RGB pixels 102 and 140; 7 x 7 of f32 308 and 312, of 1080 x 1920 16.5 and 13.7, where 9 x 9 take 20
- * and 47.) Where more than a tenth of the threads has no outputs, of as many more elements. */
+ * and 47; variances of 4 x 4 249 and 436, of 5 x 5 of 1080 x 1920 29 and 32, of 14 x 14 356 and 252.) Where more than a
+ * tenth of the threads has no outputs, of as many more elements. */
 static int is_for_strips(const struct mf_plan *plan, const struct sliding_form *form)
 {
-    enum { LEAST = 49, LEAST_OF_FEW = 64, LEAST_OF_LARGE = 24, FEW = 1 << 23, LEAST_BUSY = 9, MOST_BUSY = 10 };
+    enum { LEAST = 49, LEAST_OF_FEW = 64, LEAST_OF_LARGE = 24, LEAST_OF_STATES = 15 };
+    enum { FEW = 1 << 23, LEAST_BUSY = 9, MOST_BUSY = 10 };
     const struct problem *problem = &plan->problem;
-    const int is_large = form->depth > 1 || problem->program.reducer[0].cls == CLS_F64;
-    const int64_t least = is_large ? LEAST_OF_LARGE : problem->kept_total < FEW ? LEAST_OF_FEW : LEAST;
     struct sliding_strip strip;
     struct strips strips;
-    return problem->program.reducer_count == 1 && problem->reduced_total >= least &&
-           find_strip(plan, form, &strips, &strip) &&
+    if (!find_strip(plan, form, &strips, &strip) || (problem->program.reducer_count > 1 && !strip.states))
+        return 0;
+    const int is_large = form->depth > 1 || problem->program.reducer[0].cls == CLS_F64;
+    const int64_t least = strip.states                ? LEAST_OF_STATES
+                          : is_large                  ? LEAST_OF_LARGE
+                          : problem->kept_total < FEW ? LEAST_OF_FEW
+                                                      : LEAST;
+    return problem->reduced_total >= least &&
            problem->reduced_total * strip.columns * strip.inside * MOST_BUSY >= least * strip.threads * LEAST_BUSY;
 }
 
@@ -382,12 +388,15 @@ static int is_for_patches(const struct mf_plan *plan, const struct sliding_form 
     const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
     const int64_t row = nest->size[nest->kept - 1];
     const int is_odd = row % TOGETHER && plan->problem.kept_total >= MANY;
-    const int read = mf_gpu_patches_reads_lines(plan);
+    const int read = mf_gpu_patches_reads_lines(plan), logsums = mf_gpu_has_logsums(&plan->problem);
+    const int states = logsums || mf_emit_has_kind(&plan->problem, RED_MOMENTS);
     int few = FEW;
     if (!pixels && row < SHORT_ROW && row % 2)
         return 0;
-    if (read && form->is_tree && !mf_gpu_has_logsums(&plan->problem))
-        return !is_for_strips(plan, form) && mf_gpu_patches.applicable(plan);
+    if (form->is_tree && (read || states) && is_for_strips(plan, form))
+        return 0;
+    if (read && form->is_tree && !logsums)
+        return mf_gpu_patches.applicable(plan);
     if (read && pixels && !form->is_tree)
         few = read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;
     else if (!read && pixels && (!form->is_tree || row % TOGETHER))
@@ -487,6 +496,8 @@ static mf_status make(struct mf_plan *plan)
     choice.own[6] = form.depth;
     choice.own[7] = form.across.outputs * form.depth;
     choice.own[8] = form.down.outputs * form.across.outputs * form.depth;
+    choice.own[9] = form.blocks;
+    choice.blocks += is_strip ? form.planes_in_all * strip.cut_blocks : 0;
     define_side("DOWN", &form.down, &choice.macros);
     define_side("ACROSS", &form.across, &choice.macros);
     mf_text_add(&choice.macros,
@@ -510,17 +521,12 @@ static mf_status make(struct mf_plan *plan)
     mf_text_add(&choice.macros, "\n#define HELD %d\n#define ELEMENTS_OF_WINDOW %d\n#define ALONG %d\n", form.together,
                 (int)problem->reduced_total,
                 (int)problem->memory.size[problem->memory.kept + problem->memory.reduced - 1]);
-    if (mf_emit_has_kind(problem, RED_MOMENTS) && !problem->memory.window_count)
+    if (mf_emit_has_kind(problem, RED_MOMENTS) && (is_strip || !problem->memory.window_count))
         mf_text_append(&choice.macros, "#define MERGE_WEIGHTS 1\n");
     mf_text_append(&choice.functions, mf_text_single_cl);
     mf_text_append(&choice.functions, mf_text_sliding_cl);
-    if (is_strip) {
-        mf_text_add(&choice.macros,
-                    "#define BEFORE %d\n#define ROWS_OF_STEP %d\n#define OF_ROWS %d\n#define CELLS %d\n", parts.before,
-                    strip.at_once, strip.of_rows,
-                    (int)(strip.shared / (problem->program.reducer[0].cls == CLS_F64 ? 8 : 4)));
-        mf_sliding_add_parts(plan, &strip, &choice.functions);
-    }
+    if (is_strip)
+        mf_sliding_define_parts(plan, &strip, &choice.macros);
     const int n =
         snprintf(choice.text, sizeof choice.text, "%d x %d x %d x %d outputs of %d x %d x %d x %d cells", form.planes,
                  form.out_rows, form.out_columns, form.inside, form.planes, form.rows, form.columns, form.inside);
