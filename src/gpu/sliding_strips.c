@@ -6,13 +6,14 @@
  * part, the same from the part's first one on; 32 of the inputs are then its own and wait in registers. Others' wait in
  * shared memory, where an access takes a warp a cycle of the multiprocessor: 24 reads and 8 writes. Threads meet once a
  * step, and before the first read of a level's parts. */
+#include <math.h>
 #include <stdio.h>
 
 #include "../cpu/sliding.h"
 #include "emit_reducers.h"
 #include "sliding_stages.h"
 
-enum { MOST_FIELDS = 8 };
+enum { MOST_FIELDS = 8, MOST_BLOCKS = INT32_MAX / 2 /* of strips, and of outputs that are cut */ };
 
 /* kept: rows of a part that wait in registers; ring: blocks of rows in shared memory, 0 where no other column reads it;
  * reach: columns that others read beyond the threads' own. level: how often threads meet before they make it. */
@@ -138,13 +139,13 @@ static double time_of(const struct strips *strips, int inside, int size, const s
 static int choose_form(const struct gpu_limits *limits, int most_threads, int64_t planes, int size,
                        struct sliding_strip *strip)
 {
-    enum { MOST_AT_ONCE = 4, MOST_STRIPS = 1 << 30 };
+    enum { MOST_AT_ONCE = 4 };
     const int64_t sms = limits->multiprocessors > 0 ? limits->multiprocessors : 1;
     struct form form;
     double best = 0;
     for (form.threads = 32; form.threads <= most_threads; form.threads *= 2)
         for (form.at_once = MOST_AT_ONCE; form.at_once; form.at_once /= 2) {
-            if (!fit_form(strip, limits, size, &form) || planes * form.blocks > MOST_STRIPS)
+            if (!fit_form(strip, limits, size, &form) || planes * form.blocks > MOST_BLOCKS)
                 continue;
             const double time = time_of(strip->strips, strip->inside, size, &form);
             const int64_t parts =
@@ -163,21 +164,36 @@ static int choose_form(const struct gpu_limits *limits, int most_threads, int64_
     return best > 0;
 }
 
-/* How many rows or columns of outputs windows as large as their padding cut. */
-static int64_t rows_cut(const struct sliding_side *side)
+/* Whether windows leave the tensor by no more than they are long, and go along the strip's loops alone: then few outputs
+ * are cut. */
+static int are_few_cut(const struct nest *nest, const struct sliding_strip *strip)
 {
-    const int64_t cut = (int64_t)(side->elements - 1) * side->gap;
-    return cut < side->outputs ? cut : side->outputs;
+    for (int w = 0; w < nest->window_count; w++) {
+        const struct window *window = &nest->window[w];
+        const struct sliding_side *side = window->step[strip->down->reduced] ? strip->down : strip->across;
+        const double along = (double)window->step[side->reduced] * (double)(side->elements - 1);
+        const double first = (double)window->offset, step = (double)window->step[side->kept];
+        const double last = first + along + step * (double)(nest->size[side->kept] - 1);
+        const double middle = (double)(window->extent - 1) / 2, reach = middle + fabs(along);
+        if (fabs(first - middle) > reach || fabs(last - middle) > reach)
+            return 0;
+        for (int l = 0; l < nest->kept; l++)
+            if (l != side->kept && window->step[l])
+                return 0;
+    }
+    return 1;
 }
 
-/* Blocks for a plane's outputs that windows cut: a thread for each of as many as those. */
+/* Blocks for a plane's outputs that windows cut: a thread for each of as many as windows as large as their padding cut,
+ * which are numbered by an int. */
 static int64_t blocks_of_cuts(const struct sliding_strip *strip, int64_t planes)
 {
-    enum { MOST = 1 << 30 };
     const struct sliding_side *down = strip->down, *across = strip->across;
-    const int64_t cut = rows_cut(down) * across->outputs + (down->outputs - rows_cut(down)) * rows_cut(across);
+    const int64_t rows = (down->elements - 1) * down->gap, columns = (across->elements - 1) * across->gap;
+    const int64_t cut = rows * across->outputs + columns * down->outputs;
     const int64_t blocks = cut * strip->inside / strip->threads + 1;
-    return !strip->cuts ? 0 : blocks < MOST / planes ? blocks : MOST / planes;
+    const int64_t most = MOST_BLOCKS / (planes > strip->threads ? planes : strip->threads);
+    return !strip->cuts ? 0 : blocks < most ? blocks : most;
 }
 
 /* Whether strips can have such states: of floats of one class, sums, products, moments, logarithms of sums. */
@@ -197,7 +213,8 @@ static int find_fields(const struct problem *problem, struct sliding_strip *stri
     strip->cuts = moments && problem->memory.window_count;
     strip->states = moments || logsums;
     strip->cost = logsums ? OF_LOGSUMS : moments ? OF_MOMENTS : program->reducer_count;
-    return program->reducer_count > 0 && strip->fields <= MOST_FIELDS && !mf_gpu_has_long_maps(problem);
+    return program->reducer_count > 0 && strip->fields <= MOST_FIELDS && !mf_gpu_has_long_maps(problem) &&
+           (!strip->cuts || are_few_cut(&problem->memory, strip));
 }
 
 int mf_sliding_find_strip(const struct mf_plan *plan, int64_t planes, struct sliding_strip *strip)

@@ -496,8 +496,8 @@ static mf_status make(struct mf_plan *plan)
     choice.own[6] = form.depth;
     choice.own[7] = form.across.outputs * form.depth;
     choice.own[8] = form.down.outputs * form.across.outputs * form.depth;
-    choice.own[9] = form.blocks;
-    choice.blocks += is_strip ? form.planes_in_all * strip.cut_blocks : 0;
+    choice.own[9] = is_strip ? form.planes_in_all * strip.cut_blocks : 0;
+    choice.blocks += choice.own[9];
     define_side("DOWN", &form.down, &choice.macros);
     define_side("ACROSS", &form.across, &choice.macros);
     mf_text_add(&choice.macros,

@@ -27,12 +27,12 @@ static inline int positions(int n, int step, int elements, int gap)
     return (n - 1) * step + (elements - 1) * gap + 1;
 }
 
-static inline struct tile find_tile(shape_ptr S)
+static inline struct tile find_tile(shape_ptr S, uint32_t block)
 {
     struct tile t;
-    const uint32_t of_columns = (uint32_t)block_over(S->p[0]), of_rows = of_columns / (uint32_t)S->p[1];
+    const uint32_t of_columns = block / (uint32_t)S->p[0], of_rows = of_columns / (uint32_t)S->p[1];
     const uint32_t of_planes = of_rows / (uint32_t)S->p[2];
-    const int channel = (int)block_past(S->p[0]) * INSIDE;
+    const int channel = (int)(block % (uint32_t)S->p[0]) * INSIDE;
     const int column = (int)(of_columns - of_rows * (uint32_t)S->p[1]) * OUT_COLUMNS;
     const int row = (int)(of_rows - of_planes * (uint32_t)S->p[2]) * OUT_ROWS;
     const int64_t plane = (int64_t)of_planes * PLANES;

@@ -42,7 +42,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     LAUNCH_SHARED(cell, cells, SLOTS * SLOT);
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const struct tile t = find_tile(S);
+    const struct tile t = find_tile(S, (uint32_t)BLOCK);
     read_cells(T, S, t, cells);
     RUN_STAGES
     write_outputs(T, S, t, cells);

@@ -4,7 +4,7 @@
  * MAKE_PARTS (sliding_strips.c) makes a step's rows of the parts from those of the elements, which are read a step
  * ahead. BEFORE: rows until the first output. OF_ROWS: a bit for each window that moves down; the others move across.
  * CUTS: moments, which merge by how many elements parts have; outputs whose windows are cut then get their own tree, in
- * blocks behind those of strips: p[9] on, CUT_BLOCKS a plane. */
+ * p[9] blocks before those of strips, CUT_BLOCKS a plane: they take longest. */
 enum {
     NUMBERS = OUT_COLUMNS * INSIDE,
     STEPS = (BEFORE + OUT_ROWS + ROWS_OF_STEP - 1) / ROWS_OF_STEP,
@@ -204,13 +204,14 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     LAUNCH_SHARED(VALUE, cells, CELLS);
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
+    const uint32_t cut_blocks = CUTS ? (uint32_t)S->p[9] : 0;
 #if CUTS
-    if (BLOCK >= S->p[9]) {
-        fold_cuts(T, S, (uint32_t)(BLOCK - S->p[9]));
+    if ((uint32_t)BLOCK < cut_blocks) {
+        fold_cuts(T, S, (uint32_t)BLOCK);
         return;
     }
 #endif
-    const struct tile t = find_tile(S);
+    const struct tile t = find_tile(S, (uint32_t)BLOCK - cut_blocks);
     const struct place first = kept_place(S, t.output);
     struct spot at = {0, 0, THREAD / INSIDE, THREAD % INSIDE};
     struct place p = cell_place(S, first, at);

@@ -107,7 +107,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     LAUNCH_SHARED(cell, cells, POSITIONS);
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
-    const struct tile t = find_tile(S);
+    const struct tile t = find_tile(S, (uint32_t)BLOCK);
     read_cells(T, S, t, cells);
     NO_UNROLL
     for (int unit = THREAD; unit < UNITS; unit += THREADS) {
