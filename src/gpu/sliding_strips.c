@@ -1,5 +1,5 @@
-/* Solver "sliding" of a GPU, sums and products of floats over windows along two loops in the contract's order: strips
- * of columns, whose outputs share the parts of their trees (kernels/sliding_strips.cl).
+/* Solver "sliding" of a GPU, sums, products, moments and logarithms of sums of floats over windows along two loops in
+ * the contract's order: strips of columns, whose outputs share the parts of their trees (kernels/sliding_strips.cl).
  *
  * A part is the combination of a few others, so many rows back and columns further, or of elements;
  * src/cpu/sliding_strips.c finds them: 11 x 11 elements are 22 parts with 56 inputs. A thread has one column of each
@@ -164,8 +164,7 @@ static int choose_form(const struct gpu_limits *limits, int most_threads, int64_
     return best > 0;
 }
 
-/* Whether windows leave the tensor by no more than they are long, and go along the strip's loops alone: then few outputs
- * are cut. */
+/* Whether windows leave the tensor by no more than they are long, along the strip's loops alone: they cut few outputs. */
 static int are_few_cut(const struct nest *nest, const struct sliding_strip *strip)
 {
     for (int w = 0; w < nest->window_count; w++) {
@@ -184,8 +183,8 @@ static int are_few_cut(const struct nest *nest, const struct sliding_strip *stri
     return 1;
 }
 
-/* Blocks for a plane's outputs that windows cut: a thread for each of as many as windows as large as their padding cut,
- * which are numbered by an int. */
+/* Blocks for a plane's outputs that windows cut: a thread for each of as many as windows as large as their padding
+ * cut. An int numbers them. */
 static int64_t blocks_of_cuts(const struct sliding_strip *strip, int64_t planes)
 {
     const struct sliding_side *down = strip->down, *across = strip->across;
