@@ -164,7 +164,7 @@ static int choose_form(const struct gpu_limits *limits, int most_threads, int64_
     return best > 0;
 }
 
-/* Whether windows leave the tensor by no more than they are long, along the strip's loops alone: they cut few outputs. */
+/* Whether windows leave the tensor by no more than they are long, along the strip's loops alone: they cut few. */
 static int are_few_cut(const struct nest *nest, const struct sliding_strip *strip)
 {
     for (int w = 0; w < nest->window_count; w++) {
