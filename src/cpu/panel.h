@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "shuffle.h"
+
 typedef uint32_t quad __attribute__((vector_size(16)));
 typedef uint64_t couple __attribute__((vector_size(16)));
 
@@ -27,12 +29,11 @@ static inline void transpose_four_32(uint32_t *to, int64_t width, const uint32_t
 {
     const quad a = load_quad(from), b = load_quad(from + across), c = load_quad(from + 2 * across),
                d = load_quad(from + 3 * across);
-    const couple ab = (couple)__builtin_shufflevector(a, b, 0, 4, 1, 5),
-                 cd = (couple)__builtin_shufflevector(c, d, 0, 4, 1, 5),
-                 ab2 = (couple)__builtin_shufflevector(a, b, 2, 6, 3, 7),
-                 cd2 = (couple)__builtin_shufflevector(c, d, 2, 6, 3, 7);
-    const couple line[4] = {__builtin_shufflevector(ab, cd, 0, 2), __builtin_shufflevector(ab, cd, 1, 3),
-                            __builtin_shufflevector(ab2, cd2, 0, 2), __builtin_shufflevector(ab2, cd2, 1, 3)};
+    const couple ab = (couple)MF_SHUFFLE(int32_t, a, b, 0, 4, 1, 5), cd = (couple)MF_SHUFFLE(int32_t, c, d, 0, 4, 1, 5),
+                 ab2 = (couple)MF_SHUFFLE(int32_t, a, b, 2, 6, 3, 7),
+                 cd2 = (couple)MF_SHUFFLE(int32_t, c, d, 2, 6, 3, 7);
+    const couple line[4] = {MF_SHUFFLE(int64_t, ab, cd, 0, 2), MF_SHUFFLE(int64_t, ab, cd, 1, 3),
+                            MF_SHUFFLE(int64_t, ab2, cd2, 0, 2), MF_SHUFFLE(int64_t, ab2, cd2, 1, 3)};
     for (int k = 0; k < 4; k++)
         memcpy(to + k * width, &line[k], sizeof line[k]);
 }
@@ -42,7 +43,7 @@ static inline void transpose_four_64(uint64_t *to, int64_t width, const uint64_t
     for (int k = 0; k < 4; k += 2)
         for (int r = 0; r < 4; r += 2) {
             const couple a = load_couple(from + r * across + k), b = load_couple(from + (r + 1) * across + k);
-            const couple line[2] = {__builtin_shufflevector(a, b, 0, 2), __builtin_shufflevector(a, b, 1, 3)};
+            const couple line[2] = {MF_SHUFFLE(int64_t, a, b, 0, 2), MF_SHUFFLE(int64_t, a, b, 1, 3)};
             memcpy(to + k * width + r, &line[0], sizeof line[0]);
             memcpy(to + (k + 1) * width + r, &line[1], sizeof line[1]);
         }

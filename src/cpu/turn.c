@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "shuffle.h"
+
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 

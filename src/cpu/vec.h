@@ -47,6 +47,7 @@
 #include <string.h>
 
 #include "habits.h"
+#include "shuffle.h"
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
@@ -276,7 +277,7 @@ MF_INLINE void ahead_of_copy(const void *p, int64_t bytes)
 #define EACH_OF_64 EACH_2
 #endif
 
-#define VPICK(bits, RULE, u, v, w) __builtin_shufflevector(u, v, CAT(EACH_OF_, bits)(RULE, w))
+#define VPICK(bits, RULE, u, v, w) MF_SHUFFLE(CAT(CAT(int, bits), _t), u, v, CAT(EACH_OF_, bits)(RULE, w))
 
 /* A vector of 16-bit floats, whose bits are a float's upper half: those with even numbers and those with odd ones, for
  * which there is nothing to move; and both in order. */

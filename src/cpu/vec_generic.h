@@ -70,12 +70,12 @@ static inline vec_u32 vpair_squares_u16(vec_u16 v)
 /* Vectors of 16 bytes. */
 static inline vec_u8 vzip_low_u8(vec_u8 a, vec_u8 b)
 {
-    return __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+    return MF_SHUFFLE(int8_t, a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
 }
 
 static inline vec_u8 vzip_high_u8(vec_u8 a, vec_u8 b)
 {
-    return __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    return MF_SHUFFLE(int8_t, a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
 /* A store past the cache, to an aligned address. */
