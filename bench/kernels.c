@@ -172,7 +172,7 @@ static void bench_isa(void (*fill)(struct kernels *))
     memset(&k, 0, sizeof k);
     fill(&k);
     for (int f = 0; f < FOLD_COUNT; f++) {
-        for (int from = 0; from < (int)CLS_COUNT + (int)DT_COUNT; from++) {
+        for (int from = 0; from < CLS_COUNT + DT_COUNT; from++) {
             const int c = from, d = from - CLS_COUNT;
             const struct fold_kernels *fold = d < 0 ? &k.fold[f][c] : &k.fold_from[f][d];
             struct job j = {.k = &k, .fold = fold, .bytes = d < 0 ? cls_bytes[c] : dtype_bytes[d]};

@@ -64,12 +64,13 @@ static void check_random(struct job *job)
     }
 }
 
+/* number: in the file `where`, from 1 on; 0: the text was an argument. */
 static int check_text(struct job *job, const char *where, int number, const char *text)
 {
     char error[512];
     if (problem_parse(text, &job->line, error, sizeof error) ||
         problem_complete(job->verifier.device[0], &job->line, error, sizeof error))
-        return where ? complain(1, "%s, problem %d: %s", where, number, error) : complain(2, "%s", error);
+        return number ? complain(1, "%s, problem %d: %s", where, number, error) : complain(2, "%s", error);
     check_line(job);
     return 0;
 }

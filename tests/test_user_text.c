@@ -27,7 +27,7 @@ static mf_device *cpu;
     static void name##_lift(void *context, int64_t n, const void *const *values, void *states)                    \
     {                                                                                                             \
         for (int64_t i = 0; i < n; i++) {                                                                         \
-            number x[8];                                                                                          \
+            number x[8] = {0};                                                                                    \
             for (int k = 0; k < *(int *)context; k++)                                                             \
                 x[k] = ((const number *)values[k])[i];                                                            \
             ((struct name *)states)[i] = name##_of_one(x);                                                        \
