@@ -117,9 +117,12 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define KERNEL __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
 #endif
 #define GLOBAL __global
-#define SHARED __local
+/* PoCL 5 and 6 end the process where a kernel does not use all of its local memory: it looks used. */
+#define LOOKS_USED(name) if (get_work_dim() == 0) *(volatile __local char *)&(name) = 0
+#define SHARED(type, name) __local type name; LOOKS_USED(name)
+#define SHARED_ARRAY(type, name, count) __local type name[count]; LOOKS_USED(name)
 #define SHARED_POINTER __local
-#define LAUNCH_SHARED(type, name, count) __local type name[count]
+#define LAUNCH_SHARED(type, name, count) __local type name[count]; LOOKS_USED(name)
 #define CONSTANT __constant const
 #define ALIGNED(n) __attribute__((aligned(n)))
 #define THREAD ((int)get_local_id(0))
@@ -188,7 +191,7 @@ static inline int any_of_block(__local uint64_t *exchange_, int condition)
 }
 
 #define EXCHANGE_TYPE __local uint64_t *
-#define EXCHANGE_MEMORY __local uint64_t exchange_[THREADS];
+#define EXCHANGE_MEMORY SHARED_ARRAY(uint64_t, exchange_, THREADS);
 #define EXCHANGE(T, to, from, distance)                       \
     do {                                                      \
         ((__local T *)exchange_)[THREAD] = (from);            \

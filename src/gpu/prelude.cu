@@ -258,7 +258,8 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #endif
 #define KERNEL ENTRY
 #define GLOBAL
-#define SHARED __shared__
+#define SHARED(type, name) __shared__ type name
+#define SHARED_ARRAY(type, name, count) __shared__ type name[count]
 #define SHARED_POINTER
 #define LAUNCH_SHARED(type, name, count) extern __shared__ type name[] /* as much as the launch says */
 #define CONSTANT __constant__ const

@@ -472,21 +472,22 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, weights_type weights_, S
                 if (i < reach)
                     s[i] = join_lanes(weights_, s[i], s[i + reach], BESIDE * reach, own + BESIDE * i, here, weighed, 0);
     }
+    int reach = BESIDE / 2;
     UNROLL
-    for (int reach = BESIDE / 2; reach; reach /= 2) {
-        const int distance = reach * COLUMN_THREADS, upper = THREAD & distance;
-        if (2 * distance <= WARP) {
-            const struct state other = exchange_state(exchange_, s[0], distance, 0);
-            s[0] = COMMUTES ? combine(s[0], other)
-                            : join_lanes(weights_, choose(upper, other, s[0]), choose(upper, s[0], other), reach,
-                                         own & (reach - 1), here, weighed, 0);
-            continue;
-        }
+    for (; 2 * reach * COLUMN_THREADS > WARP; reach /= 2) {
         shared[THREAD] = s[0];
         BARRIER();
-        if (beside < distance)
-            s[0] = join_lanes(weights_, s[0], shared[THREAD + distance], reach, own, here, weighed, 0);
+        if (beside < reach * COLUMN_THREADS)
+            s[0] = join_lanes(weights_, s[0], shared[THREAD + reach * COLUMN_THREADS], reach, own, here, weighed, 0);
         BARRIER();
+    }
+    UNROLL
+    for (; reach; reach /= 2) {
+        const int distance = reach * COLUMN_THREADS, upper = THREAD & distance;
+        const struct state other = exchange_state(exchange_, s[0], distance, 0);
+        s[0] = COMMUTES ? combine(s[0], other)
+                        : join_lanes(weights_, choose(upper, other, s[0]), choose(upper, s[0], other), reach,
+                                     own & (reach - 1), here, weighed, 0);
     }
 #else
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
@@ -509,8 +510,8 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, weights_type weights_, S
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    SHARED struct state shared[OWN_STATES];
-    SHARED int flag;
+    SHARED_ARRAY(struct state, shared, OWN_STATES);
+    SHARED(int, flag);
     WEIGHTS_MEMORY
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
