@@ -182,11 +182,10 @@ static mf_status find_device(int number, struct gpu *gpu)
         return mf_fail(MF_ERROR_DEVICE, "%s", why);
     if (number >= 0 && (find_among(1, &left, gpu) || find_among(0, &left, gpu)))
         return MF_OK;
-    int count = number < 0 ? 0 : number - left;
     if (number < 0)
         return mf_fail(MF_ERROR_DEVICE, "there is no OpenCL device %d: they are numbered from 0", number);
-    return mf_fail(MF_ERROR_DEVICE, "there is no OpenCL device %d: OpenCL sees %d%s", number, count,
-                   count ? ", numbered from 0" : "");
+    return mf_fail(MF_ERROR_DEVICE, "there is no OpenCL device %d: OpenCL sees %d%s", number, number - left,
+                   number > left ? ", numbered from 0" : "");
 }
 
 /* Whether results can have the contract's bits. */
@@ -204,6 +203,10 @@ static mf_status need_arithmetic(const struct gpu *gpu)
     if (!(config & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) && !gpu->common.limits.has_f64)
         return mf_fail(MF_ERROR_UNSUPPORTED,
                        "%s neither rounds f32 quotients and square roots correctly nor has f64 to compute them in",
+                       name);
+    if (strstr(gpu->key, "PoCL 5."))
+        return mf_fail(MF_ERROR_UNSUPPORTED,
+                       "%s is of PoCL 5, which loses threads where loops with barriers lie in loops; 3.1 and 6.0 do not",
                        name);
     if (!(config & FP_DENORM))
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s takes f32 numbers below 2^-126 for 0", name);
@@ -230,8 +233,8 @@ static int has_sub_groups(const struct gpu *gpu)
     return 0;
 }
 
-/* The options of the compiler; -w because some drivers print warnings on the standard error, and a library does not.
- * MODEFOLD_OPENCL_OPTIONS replaces PoCL's: its optimiser (3.1) makes NaNs of what kernels/contract.cl folds. */
+/* The compiler's options; -w because some drivers print warnings. MODEFOLD_OPENCL_OPTIONS replaces PoCL's: its optimiser
+ * (3.1) makes NaNs of what kernels/contract.cl folds. Its sub-groups (6.0) want all of the work-group to act together. */
 static void choose_options(struct gpu *gpu, const char *platform)
 {
     const int is_pocl = strstr(platform, "PoCL") || strstr(platform, "pocl");
@@ -239,7 +242,7 @@ static void choose_options(struct gpu *gpu, const char *platform)
     int rounds =
         (device_number(gpu->device, DEVICE_SINGLE_FP_CONFIG, sizeof(cl_ulong)) & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     snprintf(gpu->options, sizeof gpu->options, "-w %s %s %.120s",
-             has_sub_groups(gpu) ? "-cl-std=CL3.0 -DSUB_GROUPS=1" : "-cl-std=CL1.2",
+             !is_pocl && has_sub_groups(gpu) ? "-cl-std=CL3.0 -DSUB_GROUPS=1" : "-cl-std=CL1.2",
              rounds ? "-cl-fp32-correctly-rounded-divide-sqrt" : "-DQUOTIENTS_BY_F64=1", more);
 }
 

@@ -164,6 +164,7 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define BOUND(bound, most) (bound)
 #define GUARD(condition) 1
 #define BY_CASES (!LOGSUMS)
+#define BARRIERS_BY_CASES 0 /* PoCL 6.0 takes the wrong ones where a loop comes to both */
 #define NO_UNROLL
 
 /* EXCHANGE: the value that the thread whose number differs in these bits holds. ANY_OF_WARP: whether it is so for any

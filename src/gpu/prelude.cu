@@ -338,6 +338,7 @@ template <typename vector> static inline vector read_once(const vector *from)
 #define GUARD(condition) (condition)
 /* Whether a function is worth a copy for each value of an argument: a barrier in it makes PoCL copy all that follows. */
 #define BY_CASES 1
+#define BARRIERS_BY_CASES 1
 #define NO_UNROLL _Pragma("unroll 1")
 
 /* EXCHANGE: the value that the thread whose number differs in these bits holds. ANY_OF_WARP: whether it is so for any

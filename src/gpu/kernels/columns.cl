@@ -548,10 +548,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         else
             own_levels(weights, here, 0, s);
 #endif
-        if (weighed)
+        if (BARRIERS_BY_CASES && weighed)
             column_tree(exchange_, weights, shared, here, 1, s[0]);
         else
-            column_tree(exchange_, weights, shared, here, 0, s[0]);
+            column_tree(exchange_, weights, shared, here, BARRIERS_BY_CASES ? 0 : weighed, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
 #if STORES_VECTORS
             if (only) {
