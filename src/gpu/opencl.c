@@ -206,8 +206,7 @@ static mf_status need_arithmetic(const struct gpu *gpu)
                        name);
     if (strstr(gpu->key, "PoCL 5."))
         return mf_fail(MF_ERROR_UNSUPPORTED,
-                       "%s is of PoCL 5, which loses threads where loops with barriers nest; 3.1 and 6.0 do not",
-                       name);
+                       "%s is of PoCL 5, which loses threads where loops with barriers nest; 3.1 and 6.0 do not", name);
     if (!(config & FP_DENORM))
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s takes f32 numbers below 2^-126 for 0", name);
     return MF_OK;
@@ -233,8 +232,8 @@ static int has_sub_groups(const struct gpu *gpu)
     return 0;
 }
 
-/* The compiler's options; -w as some drivers print warnings. MODEFOLD_OPENCL_OPTIONS replaces PoCL's: its optimiser (3.1)
- * makes NaNs of what kernels/contract.cl folds. Its sub-groups (6.0) want all of the work-group to act together. */
+/* The options; -w because some drivers print warnings. MODEFOLD_OPENCL_OPTIONS replaces PoCL's: its optimiser (3.1) makes
+ * NaNs of what kernels/contract.cl folds. Its sub-groups (6.0) want all of the work-group to act together. */
 static void choose_options(struct gpu *gpu, const char *platform)
 {
     const int is_pocl = strstr(platform, "PoCL") || strstr(platform, "pocl");
