@@ -232,8 +232,8 @@ static int has_sub_groups(const struct gpu *gpu)
     return 0;
 }
 
-/* The options; -w because some drivers print warnings. MODEFOLD_OPENCL_OPTIONS replaces PoCL's: its optimiser (3.1) makes
- * NaNs of what kernels/contract.cl folds. Its sub-groups (6.0) want all of the work-group to act together. */
+/* The options; -w because some drivers print warnings. MODEFOLD_OPENCL_OPTIONS replaces PoCL's, whose optimiser (3.1)
+ * makes NaNs of what kernels/contract.cl folds. Its sub-groups (6.0) want all of the work-group to act together. */
 static void choose_options(struct gpu *gpu, const char *platform)
 {
     const int is_pocl = strstr(platform, "PoCL") || strstr(platform, "pocl");
