@@ -29,6 +29,7 @@ uint PURE mul_hi(uint, uint);
 uint PURE popcount(uint);
 size_t PURE get_local_id(uint);
 size_t PURE get_group_id(uint);
+uint PURE get_work_dim(void);
 uint FUNCTION atomic_min(volatile __global uint *, uint);
 uint FUNCTION atomic_min(volatile __local uint *, uint);
 uint FUNCTION atomic_inc(volatile __global uint *);
