@@ -205,8 +205,9 @@ static mf_status need_arithmetic(const struct gpu *gpu)
                        "%s neither rounds f32 quotients and square roots correctly nor has f64 to compute them in",
                        name);
     if (strstr(gpu->key, "PoCL 5."))
-        return mf_fail(MF_ERROR_UNSUPPORTED,
-                       "%s is of PoCL 5, which loses threads where loops with barriers nest; 3.1 and 6.0 do not", name);
+        return mf_fail(
+            MF_ERROR_DEVICE,
+            "the OpenCL of %s is PoCL 5, which loses threads where loops with barriers nest; 3.1 and 6.0 do not", name);
     if (!(config & FP_DENORM))
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s takes f32 numbers below 2^-126 for 0", name);
     return MF_OK;
