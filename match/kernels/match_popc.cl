@@ -22,10 +22,9 @@ static inline void read_chunk(GLOBAL const char *rows, int64_t at, int32_t from,
 
 KERNEL void modefold(MATCH_PARAMETERS)
 {
-    SHARED_ARRAY(struct chunk, tile, TILE);
-    SHARED_ARRAY(uint32_t, least, TILE);
-    SHARED_ARRAY(uint32_t, before, TILE);
-    SHARED_ARRAY(int32_t, valid, TILE);
+    SHARED struct chunk tile[TILE];
+    SHARED uint32_t least[TILE], before[TILE];
+    SHARED int32_t valid[TILE];
     const int set = set_of(&s, (int32_t)BLOCK);
     const int32_t inside = (int32_t)BLOCK - s.block[set], split = inside % s.splits;
     const int32_t each = rows_of_split(&s, set, TILE), begin = split * each;

@@ -204,10 +204,10 @@ static mf_status need_arithmetic(const struct gpu *gpu)
         return mf_fail(MF_ERROR_UNSUPPORTED,
                        "%s neither rounds f32 quotients and square roots correctly nor has f64 to compute them in",
                        name);
-    if (strstr(gpu->key, "PoCL 5."))
-        return mf_fail(
-            MF_ERROR_DEVICE,
-            "the OpenCL of %s is PoCL 5, which loses threads where loops with barriers nest; 3.1 and 6.0 do not", name);
+    const char *pocl = strstr(gpu->key, "PoCL ");
+    if (pocl && atoi(pocl + 5) >= 5)
+        return mf_fail(MF_ERROR_DEVICE, "the OpenCL of %s is %.8s, whose nested loops with barriers lose threads", name,
+                       pocl);
     if (!(config & FP_DENORM))
         return mf_fail(MF_ERROR_UNSUPPORTED, "%s takes f32 numbers below 2^-126 for 0", name);
     return MF_OK;
@@ -233,8 +233,8 @@ static int has_sub_groups(const struct gpu *gpu)
     return 0;
 }
 
-/* The options; -w because some drivers print warnings. MODEFOLD_OPENCL_OPTIONS replaces PoCL's, whose optimiser (3.1)
- * makes NaNs of what kernels/contract.cl folds. Its sub-groups (6.0) want all of the work-group to act together. */
+/* The options of the compiler; -w because some drivers print warnings on the standard error, and a library does not.
+ * MODEFOLD_OPENCL_OPTIONS replaces PoCL's: its optimiser (3.1) makes NaNs of what kernels/contract.cl folds. */
 static void choose_options(struct gpu *gpu, const char *platform)
 {
     const int is_pocl = strstr(platform, "PoCL") || strstr(platform, "pocl");
@@ -242,7 +242,7 @@ static void choose_options(struct gpu *gpu, const char *platform)
     int rounds =
         (device_number(gpu->device, DEVICE_SINGLE_FP_CONFIG, sizeof(cl_ulong)) & FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     snprintf(gpu->options, sizeof gpu->options, "-w %s %s %.120s",
-             !is_pocl && has_sub_groups(gpu) ? "-cl-std=CL3.0 -DSUB_GROUPS=1" : "-cl-std=CL1.2",
+             has_sub_groups(gpu) ? "-cl-std=CL3.0 -DSUB_GROUPS=1" : "-cl-std=CL1.2",
              rounds ? "-cl-fp32-correctly-rounded-divide-sqrt" : "-DQUOTIENTS_BY_F64=1", more);
 }
 

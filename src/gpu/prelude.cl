@@ -29,7 +29,6 @@ uint PURE mul_hi(uint, uint);
 uint PURE popcount(uint);
 size_t PURE get_local_id(uint);
 size_t PURE get_group_id(uint);
-uint PURE get_work_dim(void);
 uint FUNCTION atomic_min(volatile __global uint *, uint);
 uint FUNCTION atomic_min(volatile __local uint *, uint);
 uint FUNCTION atomic_inc(volatile __global uint *);
@@ -118,12 +117,9 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define KERNEL __kernel __attribute__((reqd_work_group_size(THREADS, 1, 1)))
 #endif
 #define GLOBAL __global
-/* PoCL 5 and 6 end the process where a kernel does not use all of its local memory: it looks used. */
-#define LOOKS_USED(name) if (get_work_dim() == 0) *(volatile __local char *)&(name) = 0
-#define SHARED(type, name) __local type name; LOOKS_USED(name)
-#define SHARED_ARRAY(type, name, count) __local type name[count]; LOOKS_USED(name)
+#define SHARED __local
 #define SHARED_POINTER __local
-#define LAUNCH_SHARED(type, name, count) __local type name[count]; LOOKS_USED(name)
+#define LAUNCH_SHARED(type, name, count) __local type name[count]
 #define CONSTANT __constant const
 #define ALIGNED(n) __attribute__((aligned(n)))
 #define THREAD ((int)get_local_id(0))
@@ -165,7 +161,6 @@ static inline float root(float x) { return (float)sqrt((double)x); }
 #define BOUND(bound, most) (bound)
 #define GUARD(condition) 1
 #define BY_CASES (!LOGSUMS)
-#define BARRIERS_BY_CASES 0 /* PoCL 6.0 takes the wrong ones where a loop comes to both */
 #define NO_UNROLL
 
 /* EXCHANGE: the value that the thread whose number differs in these bits holds. ANY_OF_WARP: whether it is so for any
@@ -193,7 +188,7 @@ static inline int any_of_block(__local uint64_t *exchange_, int condition)
 }
 
 #define EXCHANGE_TYPE __local uint64_t *
-#define EXCHANGE_MEMORY SHARED_ARRAY(uint64_t, exchange_, THREADS);
+#define EXCHANGE_MEMORY __local uint64_t exchange_[THREADS];
 #define EXCHANGE(T, to, from, distance)                       \
     do {                                                      \
         ((__local T *)exchange_)[THREAD] = (from);            \

@@ -258,8 +258,7 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
 #endif
 #define KERNEL ENTRY
 #define GLOBAL
-#define SHARED(type, name) __shared__ type name
-#define SHARED_ARRAY(type, name, count) __shared__ type name[count]
+#define SHARED __shared__
 #define SHARED_POINTER
 #define LAUNCH_SHARED(type, name, count) extern __shared__ type name[] /* as much as the launch says */
 #define CONSTANT __constant__ const
@@ -338,7 +337,6 @@ template <typename vector> static inline vector read_once(const vector *from)
 #define GUARD(condition) (condition)
 /* Whether a function is worth a copy for each value of an argument: a barrier in it makes PoCL copy all that follows. */
 #define BY_CASES 1
-#define BARRIERS_BY_CASES 1
 #define NO_UNROLL _Pragma("unroll 1")
 
 /* EXCHANGE: the value that the thread whose number differs in these bits holds. ANY_OF_WARP: whether it is so for any

@@ -134,8 +134,8 @@ static inline void all_sums(struct tensors T, shape_ptr S, GLOBAL const int *sum
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(ALIGNED(16) int, part, THREADS * VECTOR);
-    SHARED(int, flag);
+    SHARED ALIGNED(16) int part[THREADS * VECTOR];
+    SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int used = (int)(S->p[1] * S->p[2]);

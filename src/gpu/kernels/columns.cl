@@ -472,22 +472,21 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, weights_type weights_, S
                 if (i < reach)
                     s[i] = join_lanes(weights_, s[i], s[i + reach], BESIDE * reach, own + BESIDE * i, here, weighed, 0);
     }
-    int reach = BESIDE / 2;
     UNROLL
-    for (; 2 * reach * COLUMN_THREADS > WARP; reach /= 2) {
+    for (int reach = BESIDE / 2; reach; reach /= 2) {
+        const int distance = reach * COLUMN_THREADS, upper = THREAD & distance;
+        if (2 * distance <= WARP) {
+            const struct state other = exchange_state(exchange_, s[0], distance, 0);
+            s[0] = COMMUTES ? combine(s[0], other)
+                            : join_lanes(weights_, choose(upper, other, s[0]), choose(upper, s[0], other), reach,
+                                         own & (reach - 1), here, weighed, 0);
+            continue;
+        }
         shared[THREAD] = s[0];
         BARRIER();
-        if (beside < reach * COLUMN_THREADS)
-            s[0] = join_lanes(weights_, s[0], shared[THREAD + reach * COLUMN_THREADS], reach, own, here, weighed, 0);
+        if (beside < distance)
+            s[0] = join_lanes(weights_, s[0], shared[THREAD + distance], reach, own, here, weighed, 0);
         BARRIER();
-    }
-    UNROLL
-    for (; reach; reach /= 2) {
-        const int distance = reach * COLUMN_THREADS, upper = THREAD & distance;
-        const struct state other = exchange_state(exchange_, s[0], distance, 0);
-        s[0] = COMMUTES ? combine(s[0], other)
-                        : join_lanes(weights_, choose(upper, other, s[0]), choose(upper, s[0], other), reach,
-                                     own & (reach - 1), here, weighed, 0);
     }
 #else
     const int own = THREAD / COLUMN_THREADS % LANE_THREADS;
@@ -510,8 +509,8 @@ static inline void column_tree(EXCHANGE_TYPE exchange_, weights_type weights_, S
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    SHARED_ARRAY(struct state, shared, OWN_STATES);
-    SHARED(int, flag);
+    SHARED struct state shared[OWN_STATES];
+    SHARED int flag;
     WEIGHTS_MEMORY
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
@@ -548,10 +547,10 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         else
             own_levels(weights, here, 0, s);
 #endif
-        if (BARRIERS_BY_CASES && weighed)
+        if (weighed)
             column_tree(exchange_, weights, shared, here, 1, s[0]);
         else
-            column_tree(exchange_, weights, shared, here, BARRIERS_BY_CASES ? 0 : weighed, s[0]);
+            column_tree(exchange_, weights, shared, here, 0, s[0]);
         if (THREAD % OF_COLUMNS % (COLUMN_THREADS * BESIDE) < COLUMN_THREADS) {
 #if STORES_VECTORS
             if (only) {

@@ -91,14 +91,11 @@ static inline void add_inside(shape_ptr S, terms_t terms, acc_t acc[ROW_OWN][COL
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(struct spot_x, spots_x, ROWS);
-    SHARED_ARRAY(struct spot_y, spots_y, COLUMNS);
-    SHARED_ARRAY(struct sixteen, shared_x, SIXTEENS(2 * STEP * PITCH_x * sizeof(value_t_x)));
-    SHARED_ARRAY(struct sixteen, shared_y, SIXTEENS(2 * STEP * PITCH_y * sizeof(value_t_y)));
-    /* by phase: the next tile's is set while this one's is read */
-    SHARED_ARRAY(int, runs, 2 * STEP);
-    SHARED(int, flag);
-    SHARED_ARRAY(int, odd, 2);
+    SHARED struct spot_x spots_x[ROWS];
+    SHARED struct spot_y spots_y[COLUMNS];
+    SHARED struct sixteen shared_x[SIXTEENS(2 * STEP * PITCH_x * sizeof(value_t_x))];
+    SHARED struct sixteen shared_y[SIXTEENS(2 * STEP * PITCH_y * sizeof(value_t_y))];
+    SHARED int runs[2 * STEP], flag, odd[2]; /* by phase: the next tile's is set while this one's is read */
     SHARED_POINTER value_t_x *const tile_x = (SHARED_POINTER value_t_x *)shared_x;
     SHARED_POINTER value_t_y *const tile_y = (SHARED_POINTER value_t_y *)shared_y;
     shape_ptr S = SHAPE;

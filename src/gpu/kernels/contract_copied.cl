@@ -51,9 +51,9 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     enum { TILE_FLOATS = STAGE_x + STAGE_y };
     LAUNCH_SHARED(struct sixteen, room, SIXTEENS(STAGES * TILE_FLOATS * 4));
-    SHARED(int, flag);
+    SHARED int flag;
 #if TWICE
-    SHARED_ARRAY(float, most, THREADS);
+    SHARED float most[THREADS];
 #endif
     SHARED_POINTER float *const tiles = (SHARED_POINTER float *)room;
     shape_ptr S = SHAPE;

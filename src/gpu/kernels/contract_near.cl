@@ -209,7 +209,7 @@ static inline struct state near_state(shape_ptr S, acc_t a)
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
 #if WARPS > 1
-    SHARED_ARRAY(acc_t, joined, WARPS * ROW_OWN * WARP);
+    SHARED acc_t joined[WARPS * ROW_OWN * WARP];
 #endif
 #if EARLY
     shape_ptr S = EARLY_SHAPE;

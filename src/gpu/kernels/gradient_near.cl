@@ -62,7 +62,7 @@ static inline void add_terms(struct near_thread t, int first, int step, int held
 KERNEL void modefold(GLOBAL const float *a, GLOBAL const float *b, GLOBAL const float *out, GLOBAL const float *d,
                      GLOBAL float *da, GLOBAL float *db, const struct near S)
 {
-    SHARED_ARRAY(float, joined, WARPS * OWN * WARP);
+    SHARED float joined[WARPS * OWN * WARP];
     EXCHANGE_MEMORY
     FOLLOW_STREAM();
     const int s = BLOCK >= S.side[0].blocks, warp = THREAD / WARP, lane = THREAD % WARP;

@@ -252,9 +252,9 @@ static inline void block_rows(struct tensors T, shape_ptr S, struct share w, int
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(struct state, shared, TEAMS * STEP);
-    SHARED_ARRAY(struct state, done, STEP); /* of a block's tiles, then of the groups */
-    SHARED(int, flag);
+    SHARED struct state shared[TEAMS * STEP];
+    SHARED struct state done[STEP]; /* of a block's tiles, then of the groups */
+    SHARED int flag;
     shape_ptr S = SHAPE;
     const struct tensors T = TENSORS(b);
     struct tensors read = T;

@@ -2,10 +2,10 @@
  * p[2], p[3], p[4], p[5]: bytes of the workspace before the maxima of x and of y, the exponentials of x and of y. */
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(struct spot_x, spots_x, PACKED);
-    SHARED_ARRAY(struct spot_y, spots_y, PACKED);
-    SHARED_ARRAY(struct sixteen, shared_x, SIXTEENS(HELD_TILES * STEP * (PACKED + 1) * sizeof(acc_t)));
-    SHARED_ARRAY(acc_t, maxima, THREADS);
+    SHARED struct spot_x spots_x[PACKED];
+    SHARED struct spot_y spots_y[PACKED];
+    SHARED struct sixteen shared_x[SIXTEENS(HELD_TILES * STEP * (PACKED + 1) * sizeof(acc_t))];
+    SHARED acc_t maxima[THREADS];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int64_t rows = S->p[7] >> 32, columns = S->p[7] & 0xffffffff;

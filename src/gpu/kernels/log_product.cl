@@ -176,10 +176,10 @@ static inline void store_fours(struct tensors T, shape_ptr S, struct corner at, 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
 #if !FROM_SUMS
-    SHARED_ARRAY(struct four, shared_x, 2 * STEP * ROWS / 4);
-    SHARED_ARRAY(struct four, shared_y, 2 * STEP * COLUMNS / 4);
+    SHARED struct four shared_x[2 * STEP * ROWS / 4];
+    SHARED struct four shared_y[2 * STEP * COLUMNS / 4];
 #endif
-    SHARED(int, refused);
+    SHARED int refused;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const struct corner at = corner_of(S, (uint32_t)BLOCK);

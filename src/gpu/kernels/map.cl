@@ -259,7 +259,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     }
 #if TABLE
 #define X(s)                                                                                                         \
-    SHARED_ARRAY(UNIT(s), table##s, MODE_##s == 3 ? TABLE : 1);                                                      \
+    SHARED UNIT(s) table##s[MODE_##s == 3 ? TABLE : 1];                                                              \
     if (MODE_##s == 3)                                                                                               \
         for (int e = THREAD; e < (int)S->p[2] * VECTOR; e += THREADS)                                                \
             ((SHARED_POINTER in##s##_t *)table##s)[e] =                                                              \

@@ -34,7 +34,7 @@ enum {
 
 /* Two of the exchange's areas, where states go through shared memory. */
 #if KIND == SHARING
-#define MEETING_MEMORY SHARED_ARRAY(ALIGNED(16) struct state, meeting_, 2 * THREADS);
+#define MEETING_MEMORY SHARED ALIGNED(16) struct state meeting_[2 * THREADS];
 typedef SHARED_POINTER struct state *meeting;
 #else
 #define MEETING_MEMORY EXCHANGE_MEMORY

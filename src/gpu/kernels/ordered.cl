@@ -125,7 +125,7 @@ static inline struct state fold_states(EXCHANGE_TYPE exchange_, GLOBAL const str
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    SHARED(int, flag);
+    SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int team = THREAD / WIDTH;

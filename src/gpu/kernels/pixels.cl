@@ -283,8 +283,8 @@ static inline void store(struct tensors T, shape_ptr S, struct corner at, const 
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(struct sixteen, places[2], PLACE_BYTES / PIECE);
-    SHARED_ARRAY(struct eight, weights, WORD_PAIRS * WARP);
+    SHARED struct sixteen places[2][PLACE_BYTES / PIECE];
+    SHARED struct eight weights[WORD_PAIRS * WARP];
     MMA_MEMORY
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);

@@ -290,7 +290,7 @@ static inline int has_row(shape_ptr S, struct place p, int l)
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(uint32_t, parts, MEANS ? ROWS * ALONG + 1 : 1); /* 2^24 / n, rounded up */
+    SHARED uint32_t parts[MEANS ? ROWS * ALONG + 1 : 1]; /* 2^24 / n, rounded up */
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const uint32_t own = (uint32_t)BLOCK * THREADS + THREAD, block = divide_by(S->p[1], own);

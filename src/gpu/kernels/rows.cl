@@ -135,24 +135,25 @@ static inline int row_trees(EXCHANGE_TYPE exchange_, struct state s[ROWS][HELD],
     const int carried = VECTOR == 1 || !ORDERED ? 1 : HELD; /* states of a row that go through the tree */
     if (carried == 1)
         own_levels(s, ROWS, even);
-    int rows = ROWS, mine = 0, distance = WIDTH / 2;
+    int rows = ROWS, mine = 0;
     UNROLL
-    for (; distance && rows > 1; distance /= 2) {
-        rows /= 2;
-        mine += THREAD & distance ? rows : 0;
-        UNROLL
-        for (int m = 0; m < BOUND(rows, ROWS / 2); m++)
+    for (int distance = WIDTH / 2; distance; distance /= 2) {
+        if (rows > 1) {
+            rows /= 2;
+            mine += THREAD & distance ? rows : 0;
+            UNROLL
+            for (int m = 0; m < BOUND(rows, ROWS / 2); m++)
+                UNROLL
+                for (int j = 0; j < BOUND(carried, HELD); j++)
+                    if (GUARD(m < rows && j < carried))
+                        s[m][j] = halved(exchange_, s[m][j], s[m + rows][j], distance, even);
+        } else {
             UNROLL
             for (int j = 0; j < BOUND(carried, HELD); j++)
-                if (GUARD(m < rows && j < carried))
-                    s[m][j] = halved(exchange_, s[m][j], s[m + rows][j], distance, even);
+                if (GUARD(j < carried))
+                    s[0][j] = exchanged_combine(exchange_, s[0][j], distance, even);
+        }
     }
-    UNROLL
-    for (; distance; distance /= 2)
-        UNROLL
-        for (int j = 0; j < BOUND(carried, HELD); j++)
-            if (GUARD(j < carried))
-                s[0][j] = exchanged_combine(exchange_, s[0][j], distance, even);
     if (carried > 1)
         own_levels(s, rows, even);
     return mine;

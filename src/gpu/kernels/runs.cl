@@ -17,7 +17,7 @@ enum {
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     enum { READS = (SPAN_ELEMENTS + THREADS - 1) / THREADS };
-    SHARED_ARRAY(ALIGNED(16) struct state, shared, SHARED_STATES);
+    SHARED ALIGNED(16) struct state shared[SHARED_STATES];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int64_t row = block_over(S->p[0]), first = block_past(S->p[0]) * SPAN_RUNS, runs = S->size[KEPT - 1];

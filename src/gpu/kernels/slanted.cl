@@ -278,8 +278,8 @@ static inline struct state slant_column(SHARED_POINTER const struct part *shared
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
     EXCHANGE_MEMORY
-    SHARED_ARRAY(ALIGNED(16) struct part, shared, SHARED_PARTS); /* then of states */
-    SHARED(int, flag);
+    SHARED ALIGNED(16) struct part shared[SHARED_PARTS]; /* then of states */
+    SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const number share = ONE_TILE ? 0 : (number)BLOCK / (number)S->p[8], block = (number)BLOCK - share * (number)S->p[8];

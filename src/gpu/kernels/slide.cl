@@ -95,7 +95,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     if (there)
         load_unit(T, S, kept_target(S, (first + row) * columns + column), columns - column, vectors, 1, &held);
 #if IN_SHARED
-    SHARED_ARRAY(struct unit, shared, SHARED_UNITS);
+    SHARED struct unit shared[SHARED_UNITS];
     if (SLIDE_ROWS ? below == 0 : beside == 0)
         shared[SLIDE_ROWS ? beside : below] = held;
     BARRIER();

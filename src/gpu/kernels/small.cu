@@ -25,8 +25,7 @@ extern "C" __global__ __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(THREADS,
 void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, char *workspace)
 {
     EXCHANGE_MEMORY
-    SHARED_ARRAY(struct state, lanes, THREADS);
-    SHARED_ARRAY(struct state, tiles, ALL_TILES);
+    SHARED struct state lanes[THREADS], tiles[ALL_TILES];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int rank = (int)BLOCK % CLUSTER, in_block = THREAD / LANES, lane = THREAD % LANES;

@@ -171,7 +171,7 @@ static inline struct state fold_row(shape_ptr S, SHARED_POINTER const struct raw
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(ALIGNED(16) struct raws, span, SPAN_VECTORS + THREADS * EACH * APART / VECTOR);
+    SHARED ALIGNED(16) struct raws span[SPAN_VECTORS + THREADS * EACH * APART / VECTOR];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     copy_span(T, BLOCK * SPAN_ELEMENTS, S->kept_total * ROW, b.vectors != 0, span);

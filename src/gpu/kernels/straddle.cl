@@ -99,7 +99,7 @@ static inline void add_columns(shape_ptr S, GLOBAL const item *from, GLOBAL cons
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
 {
-    SHARED_ARRAY(int, part, THREADS * VECTOR * 33 / 32);
+    SHARED int part[THREADS * VECTOR * 33 / 32];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const uint32_t all = (uint32_t)S->p[2], begin = (uint32_t)BLOCK * THREADS, t = begin + THREAD;

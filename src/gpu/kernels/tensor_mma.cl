@@ -3,7 +3,7 @@
  * together. */
 typedef uint32_t six_words[6];
 #define MMA_TYPE __local six_words *
-#define MMA_MEMORY SHARED_ARRAY(six_words, mma_, THREADS);
+#define MMA_MEMORY __local six_words mma_[THREADS];
 /* All warps: they call it together. What the others get is not used. */
 #define ONLY_WARPS(condition)
 #define MMA(mma_, c, a0, a1, a2, a3, b0, b1)                                              \

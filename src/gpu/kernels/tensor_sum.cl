@@ -79,8 +79,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     EXCHANGE_MEMORY
     MMA_MEMORY
-    SHARED_ARRAY(ALIGNED(16) struct state, shared, WARPS);
-    SHARED(int, flag);
+    SHARED ALIGNED(16) struct state shared[WARPS];
+    SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int64_t o = block_over(S->p[1]), part = block_past(S->p[1]);

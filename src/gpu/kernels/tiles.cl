@@ -110,7 +110,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 {
     EXCHANGE_MEMORY
     struct origins origins = no_origins();
-    SHARED_ARRAY(struct state, shared, OUTPUTS_BESIDE * FEW);
+    SHARED struct state shared[OUTPUTS_BESIDE * FEW];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM, output = team % OUTPUTS_BESIDE, tiles = (int)S->p[0];
@@ -194,8 +194,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     EXCHANGE_MEMORY
     struct origins origins = no_origins();
     WEIGHTS_MEMORY
-    SHARED(int, flag);
-    SHARED_ARRAY(struct state, shared, LANES);
+    SHARED int flag;
+    SHARED struct state shared[LANES];
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
@@ -238,7 +238,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     EXCHANGE_MEMORY
     struct origins origins = no_origins();
     WEIGHTS_MEMORY
-    SHARED(int, flag);
+    SHARED int flag;
     shape_ptr S = SHAPE;
     struct tensors T = TENSORS(b);
     const int t = THREAD % TEAM, team = THREAD / TEAM;
@@ -246,7 +246,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t first = block_past(parts) * S->p[2], end = first + S->p[2] < tiles ? first + S->p[2] : tiles;
     GLOBAL struct state *states = (GLOBAL struct state *)workspace + o * S->p[3];
     const struct place start = kept_place(S, o);
-    SHARED_ARRAY(struct state, shared, FEW ? FEW : FOLD_THREADS);
+    SHARED struct state shared[FEW ? FEW : FOLD_THREADS];
 #if ALONG && MERGE_WEIGHTS
     make_weights(weights_, (int)(S->reduced_total - (tiles - 1) * TILE));
     make_weights(weights_ + 2 * LEVELS, TILE);

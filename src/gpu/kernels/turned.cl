@@ -74,7 +74,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     }
     const int lane = THREAD % WARP, warp = THREAD / WARP;
 #define X(s)                                                            \
-    SHARED_ARRAY(struct in##s##_vector, kept##s, TURNED_##s ? ROWS * PITCH : 1); \
+    SHARED struct in##s##_vector kept##s[TURNED_##s ? ROWS * PITCH : 1]; \
     struct in##s##_vector read##s[TURNED_##s ? GROUPS : 1][VECTOR];
     FOR_FINISH_INPUTS(X)
 #undef X

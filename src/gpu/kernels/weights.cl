@@ -20,7 +20,7 @@ static inline struct merge_weights level_weights(weights_type weights_, int leve
     return chain_weights(1, EVEN_ELEMENTS >> (level + 1));
 }
 #elif MERGE_WEIGHTS
-#define WEIGHTS_MEMORY SHARED_ARRAY(struct merge_weights, weights_, SETS);
+#define WEIGHTS_MEMORY SHARED struct merge_weights weights_[SETS];
 typedef SHARED_POINTER struct merge_weights *weights_type;
 
 /* Both kinds of every level, of n elements: 2 i and 2 i + 1 are of the one that joins l and l + 2^i. All threads of a

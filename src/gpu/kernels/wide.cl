@@ -373,7 +373,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     const int64_t o = (BLOCK * THREADS + THREAD) * VECTOR;
     struct state s[VECTOR];
 #if ORDERED
-    SHARED_ARRAY(struct merge_weights, joins, MOMENTS ? 1 << LEVELS : 1);
+    SHARED struct merge_weights joins[MOMENTS ? 1 << LEVELS : 1];
     find_weights(S, joins);
 #endif
     if (o >= S->kept_total)

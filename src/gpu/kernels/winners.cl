@@ -107,9 +107,9 @@ static inline void deliver(loops_ptr L, struct part_start at, int64_t first, int
 KERNEL void modefold(GLOBAL const given_t *given, GLOBAL const other_t *other, GLOBAL gradient_t *gradient,
                      const struct winner_bases b, GLOBAL char *workspace, const int64_t loops_at)
 {
-    SHARED_ARRAY(int, owners, THREADS);
-    SHARED_ARRAY(int64_t, places, THREADS);
-    SHARED_ARRAY(double, values, THREADS);
+    SHARED int owners[THREADS];
+    SHARED int64_t places[THREADS];
+    SHARED double values[THREADS];
     FOLLOW_STREAM();
     const loops_ptr L = (loops_ptr)(workspace + loops_at);
     const int64_t splits = L->splits, part = BLOCK / splits, split = BLOCK - part * splits;
