@@ -182,8 +182,8 @@ mf_status mf_cfg_reals(const struct cfg *cfg, const struct cfg_section *section,
     *count = 0;
     if (!option)
         return MF_OK;
-    for (const char *c = option->value, *end; *c; c = end) {
-        double value;
+    for (const char *c = option->value, *end = c; *c; c = end) {
+        double value = 0;
         if (*count == most)
             return mf_cfg_fail(cfg, section, option->line, "%.40s has more than %d numbers", key, most);
         if (!parse_real(c, &end, &value) || (*end && *end != ',') || !(value > -1e30 && value < 1e30))
