@@ -5,7 +5,9 @@
  * evaluated, block by block, into rows in the nearest cache first, which serves every stride, type and expression.
  * A long row's argmin or argmax is first the tiles' least or greatest values, and then an index in the first tile that
  * has the best one. A few long rows are shared by all threads tile by tile. Rows made of short runs that lie beside
- * their neighbours' are read together, run by run, so that memory is read in its order.
+ * their neighbours' are read together, run by run, so that memory is read in its order, and so are rows of a few whole
+ * tiles that touch. Several reducers of one operand are one kernel's where it has them all, moments among them; else
+ * they take turns over what stays in the second cache.
  * Rows of one fold that touch, and whose outputs do, need no finish part: the kernel stores the outputs.
  * Cost: every element once; where evaluated, one more pass in cache an operation. Temporaries: one state a tile, of up
  * to MOST_TILES rows that are read together. */
@@ -14,7 +16,7 @@
 
 #include <stdio.h>
 
-enum { GROUP_BYTES = 512 << 10, SPLIT_TILES = 16 };
+enum { GROUP_BYTES = 512 << 10, STRAIGHT_BYTES = 256 << 10, SPLIT_TILES = 16 };
 
 static int applicable(const struct mf_plan *plan)
 {
@@ -134,7 +136,7 @@ static void plan_pass(struct mf_plan *plan, struct pass *pass, const struct nest
 }
 
 /* Whether all reducers are the moments of one operand, or of bytes the sum of its squares, and its sum, least or
- * greatest value (each once), in rows or tiles of whole steps, as the summary kernels want them of floats. */
+ * greatest value (each once), in rows of a step at least, as the summary kernels want them of floats. */
 static int is_summary(const struct mf_plan *plan)
 {
     enum { MOMENTS = FOLD_COUNT };
@@ -146,7 +148,7 @@ static int is_summary(const struct mf_plan *plan)
     const int operand = mf_reducer_operand(problem, &program->reducer[0]);
     const int adds_squares = mf_dtypes[problem->in_type[operand]].size == 1;
     int seen[MOMENTS + 1] = {0};
-    if (data->elements % LANES && data->tiles == 1 && !adds_squares)
+    if (data->elements < LANES && !adds_squares)
         return 0;
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
@@ -200,8 +202,24 @@ static int64_t block_limit(const struct inner_plan *data, const struct pass *pas
     return data->elements < pass->limit / data->unit_rows ? data->elements * data->unit_rows : pass->limit;
 }
 
+/* Whether rows that are whole tiles follow each other in memory, in all operands. */
+static int rows_touch(const struct mf_plan *plan)
+{
+    const struct inner_plan *data = plan->data;
+    int touch = data->elements % TILE == 0;
+    for (int r = 0; r < plan->problem.program.reducer_count; r++) {
+        const int operand[] = {mf_reducer_operand(&plan->problem, &plan->problem.program.reducer[r]), data->factor[r]};
+        for (int k = 0; k < 2 && operand[k] >= 0; k++) {
+            const struct walk *walk = &data->pass[0].block.walk[operand[k]];
+            const int64_t run = walk->size[walk->loops - 1];
+            touch &= run > data->elements && run % data->elements == 0;
+        }
+    }
+    return touch;
+}
+
 /* Runs of a few tiles, far from an output's next run but close to its neighbour's: pages and the processor's
- * prefetcher want memory read in its order. */
+ * prefetcher want memory read in its order. And rows of a few tiles: between them nothing should wait. */
 static void plan_beside(struct mf_plan *plan)
 {
     enum { FEWEST = 4 };
@@ -209,17 +227,20 @@ static void plan_beside(struct mf_plan *plan)
     const struct problem *problem = &plan->problem;
     const struct nest *nest = data->pass[0].nest;
     const int operand = mf_reducer_operand(&plan->problem, &problem->program.reducer[0]);
-    if (!data->straight[0] || data->gathers || data->pass_count > 1 ||
-        (problem->program.reducer_count > 1 && !data->summary) || data->tiles == 1 || data->elements % TILE ||
-        !nest->kept || (data->factor[0] >= 0 && data->factor[0] != operand))
+    const int several = problem->program.reducer_count > 1 && !data->summary;
+    if (!data->straight[0] || data->pass[0].evaluates || data->gathers || data->pass_count > 1 || data->tiles == 1 ||
+        !nest->kept)
         return;
     const struct walk *walk = &data->pass[0].block.walk[operand];
     const int64_t run = walk->size[walk->loops - 1], share = problem->kept_total / plan->threads;
-    if (run % TILE || run == data->elements || nest->in[operand][nest->kept - 1] != run)
-        return;
-    data->run_tiles = run / TILE;
     const int item = mf_dtypes[problem->in_type[operand]].size;
-    const int64_t most = MOST_TILES / (item < 4 ? item : 4) / data->run_tiles;
+    data->rows_beside = rows_touch(plan);
+    if (!data->rows_beside &&
+        (several || run % TILE || run == data->elements || nest->in[operand][nest->kept - 1] != run ||
+         data->elements % TILE || (data->factor[0] >= 0 && data->factor[0] != operand)))
+        return;
+    data->run_tiles = data->rows_beside ? data->tiles : run / TILE;
+    const int64_t most = (several ? SEVERAL_TILES : MOST_TILES / (item < 4 ? item : 4)) / data->run_tiles;
     data->beside = most < share ? most : share;
     data->beside = data->beside < FEWEST ? 0 : data->beside;
 }
@@ -232,8 +253,11 @@ static void plan_sizes(struct mf_plan *plan)
     int64_t unit = data->elements < TILE ? TILE / data->elements : 1;
     int64_t by_size = GROUP_BYTES / item / data->elements, share = problem->kept_total / (4 * plan->threads);
     data->unit_rows = unit < BLOCK ? unit : BLOCK;
-    if (!data->pass[0].evaluates && !data->pass[1].evaluates && (problem->program.reducer_count == 1 || data->summary))
-        data->unit_rows = BLOCK; /* the kernels read memory once, whatever the number of rows */
+    if (!data->pass[0].evaluates && !data->pass[1].evaluates) {
+        /* the kernels read memory; several do it in turn, and all but the first find it in the second cache */
+        unit = problem->program.reducer_count == 1 || data->summary ? BLOCK : STRAIGHT_BYTES / item / data->elements;
+        data->unit_rows = unit < 1 ? 1 : unit < BLOCK ? unit : BLOCK;
+    }
     if (plan->threads > 1 && by_size > share)
         by_size = share;
     by_size = by_size < 1 ? 1 : by_size;
@@ -359,9 +383,7 @@ static void tiles_of_row(struct worker *w, int64_t o, int64_t first, int64_t las
 {
     const struct inner_plan *data = w->inner;
     for (int64_t tile = first; tile < last;) {
-        int64_t e = tile * TILE, whole = (data->elements - e) / TILE;
-        int64_t done =
-            mf_inner_tiles(w, o * data->elements + e, last - tile < whole ? last - tile : whole, t + tile - first);
+        const int64_t e = tile * TILE, done = mf_inner_tiles(w, o * data->elements + e, last - tile, t + tile - first);
         for (int p = 0; !done && p < data->pass_count; p++)
             mf_inner_tile(w, p, o * data->elements + e, data->elements - e < TILE ? data->elements - e : TILE, e,
                           t + tile - first, i);
@@ -374,11 +396,11 @@ static void long_row(struct worker *w, int64_t o, int64_t i)
 {
     const struct inner_plan *data = w->inner;
     tiles_of_row(w, o, 0, data->tiles, 0, i);
-    mf_inner_join(w, &w->states, 0, o, i);
+    mf_inner_join(w, &w->states, o, 1, i);
 }
 
 /* n outputs whose runs lie together, but for those that begin a new round of the last kept loop. */
-static void rows_beside(struct worker *w, int64_t first, int64_t n)
+static void runs_beside(struct worker *w, int64_t first, int64_t n)
 {
     const struct inner_plan *data = w->inner;
     const struct nest *nest = data->pass[0].nest;
@@ -391,8 +413,6 @@ static void rows_beside(struct worker *w, int64_t first, int64_t n)
             mf_inner_beside(w, first + i, here, i);
         i += here;
     }
-    for (int64_t i = 0; i < n && data->tiles > 1; i++)
-        mf_inner_join(w, &w->states, i * data->tiles, first + i, i);
 }
 
 static void group_of_rows(struct worker *w, int64_t first, int64_t n)
@@ -400,9 +420,11 @@ static void group_of_rows(struct worker *w, int64_t first, int64_t n)
     const struct inner_plan *data = w->inner;
     if (data->windows)
         memset(w->counts, 0, sizeof w->counts);
-    if (data->beside)
-        rows_beside(w, first, n);
-    else if (data->tiles > 1)
+    if (data->beside) {
+        (data->rows_beside ? mf_inner_rows_beside : runs_beside)(w, first, n);
+        if (data->tiles > 1)
+            mf_inner_join(w, &w->states, first, n, 0);
+    } else if (data->tiles > 1)
         for (int64_t i = 0; i < n; i++)
             long_row(w, first + i, i);
     else
@@ -459,8 +481,7 @@ static void run_split(struct job *job, int threads)
     struct worker w;
     start_worker(&w, job, 0, kept);
     lay_out_states(job->plan, job->shared_states, kept, &w.states);
-    for (int64_t o = 0; o < kept; o++)
-        mf_inner_join(&w, &w.states, o * data->tiles, o, o);
+    mf_inner_join(&w, &w.states, 0, kept, 0);
     mf_finish_store(&w.finish, 0, kept, NULL);
 }
 

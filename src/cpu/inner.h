@@ -33,6 +33,7 @@ struct inner_plan {
     int split;                  /* few long rows: their tiles are the tasks, */
     int64_t split_tiles;        /* so many at a time */
     int64_t beside, run_tiles;  /* outputs whose runs, of so many tiles, lie together and are read together; or 0 */
+    int rows_beside;            /* the runs are whole rows */
     int gathers;                /* their runs are no tiles, and are copied to rows */
     int summary;                /* moments (of bytes: sum of squares) and sum, min or max of one operand, read once */
     enum answers answers;       /* rows of one fold that touch, whose kernel stores the outputs, which touch as well */
@@ -87,8 +88,8 @@ static inline void mf_copy_value(void *to, const void *from, size_t size)
 void mf_inner_rows(struct worker *w, int p, int64_t f, int64_t rows, int64_t n, int64_t i);
 /* One tile, which begins with element e of its row, into tile state t; i is the output's place in its group. */
 void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int64_t t, int64_t i);
-/* As many whole tiles from flat position f on as the kernels can read from memory in one go, at most `most`, into
- * tile states t ...; returns their number, 0 where mf_inner_tile has to do it. */
+/* As many whole tiles from flat position f on as the kernels can read from memory in one go, or the last one, at most
+ * `most`, into tile states t ...; returns their number, 0 where mf_inner_tile has to do it. */
 int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t);
 /* Outputs o ... o+n-1, whose answers the kernel stores. */
 void mf_inner_answers(struct worker *w, int64_t o, int64_t n);
@@ -103,10 +104,10 @@ int64_t mf_inner_find_rows(const struct worker *w, int p, int r, int64_t f, int6
  * two arrays of its results. */
 void mf_inner_fold_rows(void *first, void *second, const struct worker *w, int r, const struct source *source, int from,
                         int64_t rows, int64_t n);
-/* Whole tiles, MOST_TILES at most, of all reducers of a summary or of the only one. Tile k is tile t + k % run of
- * the output `first` + k / run in the group. */
-void mf_inner_fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t t, int64_t run,
-                         int64_t first);
+/* Tiles of n elements, MOST_TILES at most, of reducer r, or of all of a summary: up to `end`. Tile k is tile
+ * t + k % run of the output `first` + k / run in the group. */
+void mf_inner_fold_tiles(struct worker *w, int r, int end, const struct source *source, int64_t n, int64_t tiles,
+                         int64_t t, int64_t run, int64_t first);
 /* Reducer r's results for the n elements from e on as tile t's state; part p of its results at index i; whether its
  * state of a tile is one value; the type in memory that its kernels read, or -1: the class. */
 void mf_inner_keep_state(struct worker *w, int r, int64_t n, int64_t e, int64_t t, const void *first,
@@ -119,18 +120,21 @@ void mf_inner_user_finish(struct worker *w, int r, const char *states, int64_t n
 
 /* inner.c: whether a reducer has kernels that read this type's memory. */
 int mf_inner_kernels_read(const struct mf_plan *plan, const struct reducer *reducer, enum dtype type);
+/* The same of rows, n of them. */
+void mf_inner_rows_beside(struct worker *w, int64_t o, int64_t n);
+
 /* inner_gather.c: how many neighbouring outputs' short runs are copied to rows together; 0: none. What that takes, and
  * all tiles of `outputs` outputs from o on: as mf_inner_beside, but of one tile the results are at index i. */
 int64_t mf_inner_gathers(const struct mf_plan *plan, const struct pass *pass);
 size_t mf_inner_gather_bytes(const struct mf_plan *plan, int64_t outputs);
 void mf_inner_gathered(struct worker *w, int64_t o, int64_t outputs, int64_t i);
-/* inner_join.c: folds the tile states of output o, which begin at `first`, into results at index i. */
-void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t o, int64_t i);
+/* inner_join.c: folds the tile states of n outputs from o on into results at index i ... */
+void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t o, int64_t n, int64_t i);
 
 /* Tiles that are folded at once. Runs that are read beside each other are a megabyte, for after each one there is a
  * page of memory that nothing asked for yet: sums of nchw over n, h and w .86 of a plain read with a quarter of it, .92
  * so. */
-enum { MOST_TILES = 256 };
+enum { MOST_TILES = 256, SEVERAL_TILES = 16 }; /* of several reducers: they stay in the second cache */
 
 /* Bytes of one tile's state. */
 size_t mf_inner_state_size(const struct reducer *reducer);

@@ -181,7 +181,7 @@ static void fetch_ahead(const struct worker *w, int p, int64_t f, int64_t n, int
 {
     const struct pass *pass = &w->inner->pass[p];
     const struct reducer *reducer = &w->plan->problem.program.reducer[pass->reducer[0]];
-    if (!w->inner->straight[pass->reducer[0]])
+    if (!pass->evaluates || !w->inner->straight[pass->reducer[0]])
         return;
     int input = mf_reducer_operand(&w->plan->problem, reducer);
     int64_t item = mf_dtypes[w->plan->problem.in_type[input]].size, share = n * item / (pass->reducer_count - 1);
@@ -341,34 +341,35 @@ void mf_inner_tile(struct worker *w, int p, int64_t f, int64_t n, int64_t e, int
 
 enum { SUMMARY_REDUCERS = 4 }; /* at most: sum, min, max, moments */
 
-void mf_inner_fold_tiles(struct worker *w, const struct source *source, int from, int64_t tiles, int64_t t, int64_t run,
-                         int64_t first)
+void mf_inner_fold_tiles(struct worker *w, int r, int end, const struct source *source, int64_t n, int64_t tiles,
+                         int64_t t, int64_t run, int64_t first)
 {
     const struct program *program = &w->plan->problem.program;
-    union value results[SUMMARY_REDUCERS][2][MOST_TILES];
+    union value buffer[SUMMARY_REDUCERS][2][MOST_TILES], (*results)[2][MOST_TILES] = buffer;
     void *to[SUMMARY_REDUCERS];
-    for (int r = 0; r < program->reducer_count; r++) {
-        const struct reducer *reducer = &program->reducer[r];
+    for (int q = r; q < end; q++) {
+        const struct reducer *reducer = &program->reducer[q];
         const size_t at = (size_t)(first * w->inner->tiles + t) * mf_cls_size(reducer->cls);
-        to[r] = run == tiles && mf_inner_keeps_value(w, reducer) ? (void *)(w->states.of[r] + at) : (void *)&results[r];
+        to[q - r] =
+            run == tiles && mf_inner_keeps_value(w, reducer) ? (void *)(w->states.of[q] + at) : (void *)&results[q - r];
     }
-    if (w->inner->summary) {
+    if (end - r > 1) {
         struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
-        for (int r = 0; r < program->reducer_count; r++)
-            mf_summary_place(&out, &w->plan->problem, &program->reducer[r], to[r], results[r][1]);
+        for (int q = 0; q < end; q++)
+            mf_summary_place(&out, &w->plan->problem, &program->reducer[q], to[q], results[q][1]);
         const int operand = mf_reducer_operand(&w->plan->problem, &program->reducer[0]);
-        w->kernels->summary[w->plan->problem.in_type[operand]](&out, source->x, tiles, TILE, source->pitch);
+        w->kernels->summary[w->plan->problem.in_type[operand]](&out, source->x, tiles, n, source->pitch);
     } else {
-        mf_inner_fold_rows(to[0], results[0][1], w, 0, source, from, tiles, TILE);
+        mf_inner_fold_rows(to[0], results[0][1], w, r, source, mf_inner_memory_type(w, r), tiles, n);
     }
-    for (int r = 0; r < program->reducer_count; r++) {
-        if (to[r] != (void *)&results[r])
+    for (int q = r; q < end; q++, results++) {
+        if (to[q - r] != (void *)results)
             continue;
-        const size_t size = mf_cls_size(program->reducer[r].cls);
-        const size_t second = program->reducer[r].kind == RED_ARG ? 8 : size;
+        const size_t size = mf_cls_size(program->reducer[q].cls);
+        const size_t second = program->reducer[q].kind == RED_ARG ? 8 : size;
         for (int64_t k = 0, tile = t, output = first; k < tiles; k++) {
-            mf_inner_keep_state(w, r, TILE, tile * TILE, output * w->inner->tiles + tile,
-                                (char *)results[r][0] + (size_t)k * size, (char *)results[r][1] + (size_t)k * second);
+            mf_inner_keep_state(w, q, n, tile * TILE, output * w->inner->tiles + tile,
+                                (char *)results[0][0] + (size_t)k * size, (char *)results[0][1] + (size_t)k * second);
             if (++tile == t + run) {
                 tile = t;
                 output++;
@@ -381,8 +382,7 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
 {
     enum { START_BYTES = 4096 }; /* of the next run, to which no prefetcher jumps; asked for a run earlier */
     const struct inner_plan *data = w->inner;
-    const int from = mf_inner_memory_type(w, 0),
-              operand = mf_reducer_operand(&w->plan->problem, &w->plan->problem.program.reducer[0]);
+    const int operand = mf_reducer_operand(&w->plan->problem, &w->plan->problem.program.reducer[0]);
     const struct walk *walk = &data->pass[0].block.walk[operand];
     const int item = mf_dtypes[w->plan->problem.in_type[operand]].size;
     uintptr_t next = (uintptr_t)w->pointers->in[operand] + (uintptr_t)(mf_walk_offset(walk, o * data->elements) * item);
@@ -393,7 +393,23 @@ void mf_inner_beside(struct worker *w, int64_t o, int64_t outputs, int64_t i)
                    (uintptr_t)(mf_walk_offset(walk, o * data->elements + (t + data->run_tiles) * TILE) * item);
         for (uintptr_t j = 0; j < START_BYTES; j += 64)
             __builtin_prefetch((const void *)(next + j), 0, 2);
-        mf_inner_fold_tiles(w, &source, from, outputs * data->run_tiles, t, data->run_tiles, i);
+        mf_inner_fold_tiles(w, 0, w->plan->problem.program.reducer_count, &source, TILE, outputs * data->run_tiles, t,
+                            data->run_tiles, i);
+    }
+}
+
+void mf_inner_rows_beside(struct worker *w, int64_t o, int64_t n)
+{
+    const struct inner_plan *data = w->inner;
+    const int count = w->plan->problem.program.reducer_count;
+    for (int r = 0, end; r < count; r = end) {
+        end = data->summary ? count : r + 1;
+        for (int64_t done = 0, rows; done < n; done += rows) {
+            struct source source;
+            rows = mf_inner_find_rows(w, 0, r, (o + done) * data->elements, n - done, data->elements, &source);
+            source.pitch = source.y_pitch = TILE;
+            mf_inner_fold_tiles(w, r, end, &source, TILE, rows * data->tiles, 0, data->tiles, done);
+        }
     }
 }
 
@@ -412,20 +428,22 @@ static void fetch_states(const struct worker *w, int64_t t, int64_t n)
 
 int64_t mf_inner_tiles(struct worker *w, int64_t f, int64_t most, int64_t t)
 {
-    const struct program *program = &w->plan->problem.program;
-    const struct reducer *reducer = &program->reducer[0];
-    if ((program->reducer_count > 1 && !w->inner->summary) || !w->inner->straight[0] || most < 1)
+    const struct inner_plan *data = w->inner;
+    const int count = w->plan->problem.program.reducer_count;
+    const int64_t e = f % data->elements, rest = data->elements - e, n = rest < TILE ? rest : TILE;
+    const int64_t limit = n < TILE ? 1 : count == 1 || data->summary ? MOST_TILES : SEVERAL_TILES;
+    if (data->pass_count > 1 || data->pass[0].evaluates)
         return 0;
-    struct source source;
-    const int from = mf_inner_memory_type(w, 0);
-    const int64_t tiles = mf_inner_find_rows(w, 0, 0, f, most < MOST_TILES ? most : MOST_TILES, TILE, &source);
-    fetch_states(w, t, tiles);
-    if (program->reducer_count == 1 && mf_inner_keeps_value(w, reducer)) {
-        mf_inner_fold_rows(w->states.of[0] + (size_t)t * mf_cls_size(reducer->cls), NULL, w, 0, &source, from, tiles,
-                           TILE);
-        return tiles;
+    most = most > rest / n ? rest / n : most;
+    most = most < limit ? most : limit;
+    fetch_states(w, t, most);
+    for (int r = 0, end; r < count; r = end) {
+        end = data->summary && n >= LANES ? count : r + 1; /* of a step at least */
+        for (int64_t done = 0, here; done < most; done += here) {
+            struct source source;
+            here = mf_inner_find_rows(w, 0, r, f + done * TILE, most - done, n, &source);
+            mf_inner_fold_tiles(w, r, end, &source, n, here, e / TILE + done, here, (t - e / TILE) / data->tiles);
+        }
     }
-    const int64_t tile = f % w->inner->elements / TILE;
-    mf_inner_fold_tiles(w, &source, from, tiles, tile, tiles, (t - tile) / w->inner->tiles);
-    return tiles;
+    return most;
 }

@@ -89,26 +89,17 @@ static void fold(struct worker *w, int64_t t, int64_t n, int64_t outputs, int64_
 {
     const struct inner_plan *data = w->inner;
     const struct program *program = &w->plan->problem.program;
-    const int from = mf_inner_memory_type(w, 0);
     const int item = mf_dtypes[w->plan->problem.in_type[mf_reducer_operand(&w->plan->problem, program->reducer)]].size;
     const struct source source = {w->gathered, row_pitch(data, item) / item, item, w->gathered, 0};
-    if (data->summary && n == TILE && data->tiles > 1) {
-        mf_inner_fold_tiles(w, &source, from, outputs, t, 1, i);
-        return;
-    }
-    for (int r = 0; r < program->reducer_count; r++) {
+    for (int r = 0, end; r < program->reducer_count; r = end) {
         const struct reducer *reducer = &program->reducer[r];
         const size_t value = mf_cls_size(reducer->cls), second = reducer->kind == RED_ARG ? 8 : value;
-        union value found[2][MOST_TILES];
-        if (data->tiles == 1) {
-            mf_inner_fold_rows(mf_inner_part(w, r, 0, i, value), mf_inner_part(w, r, 1, i, second), w, r, &source, from,
-                               outputs, n);
-            continue;
-        }
-        mf_inner_fold_rows(found[0], found[1], w, r, &source, from, outputs, n);
-        for (int64_t k = 0; k < outputs; k++)
-            mf_inner_keep_state(w, r, n, t * TILE, (i + k) * data->tiles + t, (char *)found[0] + (size_t)k * value,
-                                (char *)found[1] + (size_t)k * second);
+        end = data->summary && data->tiles > 1 && n >= LANES ? program->reducer_count : r + 1;
+        if (data->tiles > 1)
+            mf_inner_fold_tiles(w, r, end, &source, n, outputs, t, 1, i);
+        else
+            mf_inner_fold_rows(mf_inner_part(w, r, 0, i, value), mf_inner_part(w, r, 1, i, second), w, r, &source,
+                               mf_inner_memory_type(w, r), outputs, n);
     }
 }
 

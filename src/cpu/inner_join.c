@@ -120,30 +120,45 @@ static struct state join_arg(struct worker *w, const struct reducer *reducer, co
     return best;
 }
 
-void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t first, int64_t o, int64_t i)
+/* Reducer r's states of output o, to results at index i. */
+static void join_states(struct worker *w, int r, char *of, int64_t o, int64_t i)
+{
+    const struct reducer *reducer = &w->plan->problem.program.reducer[r];
+    const size_t value = mf_cls_size(reducer->cls);
+    const int64_t tiles = w->inner->tiles;
+    struct state *const x = (struct state *)(void *)of;
+    const struct state state = w->inner->by_value             ? join_arg(w, reducer, of, o)
+                               : reducer->kind == RED_MOMENTS ? join_moments(w->kernels, reducer->cls, x, tiles)
+                                                              : mf_state_fold(reducer, x, tiles);
+    memcpy(mf_inner_part(w, r, 0, i, value), &state.v[0], value);
+    if (reducer->kind == RED_ARG)
+        memcpy(mf_inner_part(w, r, 1, i, 8), &state.n, 8);
+    else
+        memcpy(mf_inner_part(w, r, 1, i, value), &state.v[1], value);
+}
+
+void mf_inner_join(struct worker *w, const struct tile_states *states, int64_t o, int64_t n, int64_t i)
 {
     const struct program *program = &w->plan->problem.program;
-    int64_t tiles = w->inner->tiles;
+    const int64_t tiles = w->inner->tiles;
     for (int r = 0; r < program->reducer_count; r++) {
         const struct reducer *reducer = &program->reducer[r];
-        size_t value = mf_cls_size(reducer->cls);
-        char *of =
-            states->of[r] + (size_t)first * (mf_inner_keeps_value(w, reducer) ? value : mf_inner_state_size(reducer));
-        if (reducer->kind == RED_USER) {
-            join_user(w, r, of, tiles, i);
-        } else if (reducer->kind == RED_FOLD) {
-            join_values(w, reducer, of, tiles);
-            memcpy(mf_inner_part(w, r, 0, i, value), of, value);
-        } else {
-            struct state *const x = (struct state *)(void *)of;
-            const struct state state = w->inner->by_value             ? join_arg(w, reducer, of, o)
-                                       : reducer->kind == RED_MOMENTS ? join_moments(w->kernels, reducer->cls, x, tiles)
-                                                                      : mf_state_fold(reducer, x, tiles);
-            memcpy(mf_inner_part(w, r, 0, i, value), &state.v[0], value);
-            if (reducer->kind == RED_ARG)
-                memcpy(mf_inner_part(w, r, 1, i, 8), &state.n, 8);
-            else
-                memcpy(mf_inner_part(w, r, 1, i, value), &state.v[1], value);
+        const size_t value = mf_cls_size(reducer->cls);
+        const size_t size = mf_inner_keeps_value(w, reducer) ? value : mf_inner_state_size(reducer);
+        char *of = states->of[r];
+        if (reducer->kind == RED_FOLD && tiles <= TILE) {
+            w->kernels->fold[reducer->fold][reducer->cls].rows(mf_inner_part(w, r, 0, i, value), of, n, tiles, tiles);
+            continue;
+        }
+        for (int64_t k = 0; k < n; k++, of += (size_t)tiles * size) {
+            if (reducer->kind == RED_USER) {
+                join_user(w, r, of, tiles, i + k);
+            } else if (reducer->kind == RED_FOLD) {
+                join_values(w, reducer, of, tiles);
+                memcpy(mf_inner_part(w, r, 0, i + k, value), of, value);
+            } else {
+                join_states(w, r, of, o + k, i + k);
+            }
         }
     }
 }
