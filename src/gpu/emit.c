@@ -390,7 +390,8 @@ static void emit_window_numbers(const struct nest *nest, struct gpu_text *to)
                 is_short ? "int" : "int64_t", is_short ? "uint32_t" : "uint64_t", moves);
 }
 
-void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to)
+void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, int packed,
+                     struct gpu_text *to)
 {
     const struct nest *nest = &problem->memory;
     enum { HALF = 1 << 30 };
@@ -409,7 +410,9 @@ void mf_emit_program(const struct problem *problem, const struct gpu_slots *slot
                 wide);
     emit_window_numbers(nest, to);
     int bytes = mf_emit_bytes_operand(problem);
-    mf_text_add(to, "#define BYTES %d\n#define FOLD_BYTES fold_bytes_%s\n", bytes >= 0 && vector % 4 == 0,
+    packed = packed && vector % 4 == 0 && mf_emit_packed_bytes(problem) >= 0;
+    mf_text_add(to, "#define BYTES %d\n#define PACKED_BYTES %d\n#define FOLD_BYTES fold_bytes_%s\n",
+                (bytes >= 0 || packed) && vector % 4 == 0, packed,
                 bytes >= 0 ? mf_dtypes[problem->in_type[bytes]].name : "none");
     emit_list("FOR_MAP_INPUTS", slots, problem->map_uses, to);
     emit_list("FOR_FINISH_INPUTS", slots, problem->finish_uses, to);

@@ -15,8 +15,10 @@ extern const char *const mf_emit_storage[DT_COUNT];
 
 void mf_emit_slots(const struct problem *problem, struct gpu_slots *slots);
 
-/* Adds the types, counts and functions that kernels/common.cl expects, for vectors of that many elements. */
-void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, struct gpu_text *to);
+/* Adds the types, counts and functions that kernels/common.cl expects, for vectors of that many elements. packed:
+ * whether the kernel folds such bytes as mf_emit_packed_bytes says four at a time. */
+void mf_emit_program(const struct problem *problem, const struct gpu_slots *slots, int vector, int packed,
+                     struct gpu_text *to);
 /* Adds the functions that follow struct shape: strides, and what makes and ends a lane. */
 void mf_emit_after_shape(const struct problem *problem, const struct gpu_slots *slots, struct gpu_text *to);
 
@@ -37,6 +39,9 @@ int mf_emit_state_words(const struct problem *problem);
 int mf_emit_is_ordered(const struct problem *problem);
 /* The operand of a program that only sums its bytes, which are added four at a time; or -1. */
 int mf_emit_bytes_operand(const struct problem *problem);
+/* emit_bytes.c: the operand of a program of which all reducers are its bytes' sum, least or greatest, or its squares'
+ * sum, or -1; not of one that only sums them. */
+int mf_emit_packed_bytes(const struct problem *problem);
 /* Bytes of one struct state in memory. */
 int mf_emit_state_bytes(const struct problem *problem);
 /* 32-bit words of a lane, a state under way. */

@@ -84,7 +84,7 @@ static const char *lane_identity(const struct problem *problem, int r)
 {
     const struct reducer *reducer = &problem->program.reducer[r];
     if (mf_emit_is_narrow(problem, r) && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX))
-        return reducer->fold == FOLD_MIN ? "INT32_MAX" : "INT32_MIN";
+        return mf_emit_extreme_identity(problem, reducer->fold);
     return mf_emit_is_narrow(problem, r) && reducer->fold == FOLD_AND
                ? "-1"
                : mf_emit_fold_identity(reducer->fold, reducer->cls);
@@ -415,8 +415,7 @@ void mf_emit_lane_state(const struct problem *problem, struct gpu_text *to)
                 mf_text_add(to, "    s.%s = count > 0 ? index_of(S, first + (int64_t)l.%s * LANE_PITCH) : -1;\n",
                             field[i].name, field[i].name);
             else if (mf_emit_is_narrow(problem, r) && (fold == FOLD_MIN || fold == FOLD_MAX)) /* see lane_identity */
-                mf_text_add(to, "    s.%s = count > 0 ? (int64_t)l.%s : %s;\n", field[i].name, field[i].name,
-                            mf_emit_fold_identity(fold, CLS_I64));
+                mf_emit_extreme_end(problem, r, field[i].name, to);
             else
                 mf_text_add(to, "    s.%s = l.%s;\n", field[i].name, field[i].name);
     }
@@ -567,6 +566,7 @@ void mf_emit_states(const struct problem *problem, struct gpu_text *to)
     mf_emit_sums(problem, to);
     emit_better(problem, to);
     emit_lane(problem, to);
+    mf_emit_byte_folds(problem, to);
     for (int known = SUMS_ANY; known <= SUMS_PLAIN; known++)
         emit_combine(problem, 0, (enum sums_known)known, to);
     emit_merge_weights(problem, to);

@@ -36,6 +36,12 @@ void mf_emit_settle(const struct problem *problem, struct gpu_text *to);
 void mf_emit_sum_lanes(const struct problem *problem, struct gpu_text *to);
 void mf_emit_joined_sums(const struct reducer *reducer, int r, enum sums_known known, struct gpu_text *to);
 
+/* emit_bytes.c: a narrow lane of least or greatest before the first element; the state's field that it ends as; and
+ * where a kernel says PACKED_BYTES, four bytes in a lane. */
+const char *mf_emit_extreme_identity(const struct problem *problem, enum fold fold);
+void mf_emit_extreme_end(const struct problem *problem, int r, const char *field, struct gpu_text *to);
+void mf_emit_byte_folds(const struct problem *problem, struct gpu_text *to);
+
 /* What combines two states of a fold, without its class's suffix, and the neutral value as text. */
 const char *mf_emit_fold_function(enum fold fold);
 const char *mf_emit_fold_identity(enum fold fold, enum cls cls);

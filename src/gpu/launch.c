@@ -179,7 +179,7 @@ static void assemble(const struct problem *problem, const struct gpu_choice *cho
     if (choice->macros.text)
         mf_text_append(to, choice->macros.text);
     mf_text_append(to, mf_text_reducers_cl);
-    mf_emit_program(problem, &gpu->slots, choice->vector, to);
+    mf_emit_program(problem, &gpu->slots, choice->vector, choice->packed, to);
     mf_text_append(to, mf_text_shape_cl);
     mf_text_append(to, conditional ? mf_text_conditional_cu : "");
     mf_emit_after_shape(problem, &gpu->slots, to);

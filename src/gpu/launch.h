@@ -18,6 +18,7 @@ struct gpu_choice {
     int most_beside;                  /* blocks that it is to have at most, or 0 */
     int64_t shared;                   /* bytes of LAUNCH_SHARED memory */
     int shifted;                      /* rows begin anywhere: kernels/fold.cl */
+    int packed;                       /* the kernel can fold bytes four at a time: mf_emit_packed_bytes */
     int reads_once;                   /* mf_gpu_reads_once */
     int64_t blocks;
     int64_t own[GPU_OWN];    /* struct shape's p */

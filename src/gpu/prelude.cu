@@ -248,6 +248,15 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
     return sum;
 }
 
+static inline int square_bytes_i8(uint32_t bytes)
+{
+    int sum;
+    asm("dp4a.s32.s32 %0, %1, %1, 0;" : "=r"(sum) : "r"(bytes));
+    return sum;
+}
+
+static inline int square_bytes_u8(uint32_t bytes) { return fold_bytes_u8(0, bytes, bytes); }
+
 /* The compiler may want so few registers for many blocks that it has to spill: nvrtc.c then compiles again without, and at
  * last with half of each batch. */
 #ifdef ONE_BLOCK

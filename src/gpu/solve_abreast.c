@@ -34,7 +34,7 @@ static int has_folds_only(const struct problem *problem)
 }
 
 /* Where those are faster element by element: several of long types; of short types, short rows, whose shifted vectors
- * have much around them; extremes of bytes, which come in vectors of 16. */
+ * have much around them. */
 static int folds_pay(const struct problem *problem)
 {
     enum { FEW = 5 * GPU_WARP, SOME = 10 * GPU_WARP };
@@ -45,7 +45,8 @@ static int folds_pay(const struct problem *problem)
         return !one && !aligned;
     if (item == 2)
         return !aligned && n <= SOME;
-    return one && mf_emit_bytes_operand(problem) < 0 ? n % LANES != 0 : !aligned && n <= FEW;
+    const int words = mf_emit_bytes_operand(problem) >= 0 || mf_emit_packed_bytes(problem) >= 0; /* four a word */
+    return one && !words ? n % LANES != 0 : !aligned && n <= FEW;
 }
 
 /* Rows that a warp reads at once. */

@@ -123,6 +123,7 @@ static mf_status make(struct mf_plan *plan)
         threads /= 2; /* few rows: a part of them to every multiprocessor */
     struct gpu_choice choice = {.kernel = mf_text_rows_cl,
                                 .fold = mf_text_fold_cl,
+                                .packed = 1,
                                 .threads = threads,
                                 .vector = vector,
                                 .shifted = shifted,

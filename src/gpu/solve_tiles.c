@@ -309,6 +309,7 @@ static mf_status make(struct mf_plan *plan)
     const struct gpu_limits *limits = MF_GPU_LIMITS(plan->device->gpu);
     struct gpu_choice choice = {.kernel = mf_text_tiles_cl,
                                 .fold = mf_text_fold_cl,
+                                .packed = 1,
                                 .vector = mf_gpu_row_vector(problem),
                                 .vector_loop = problem->memory.kept + problem->memory.reduced - 1};
     int64_t tiles = (problem->reduced_total + TILE - 1) / TILE;
@@ -346,9 +347,8 @@ static mf_status make(struct mf_plan *plan)
     choice.own[2] = share;
     choice.own[3] = mf_levels(tiles);
     choice.own[4] = wanted / parts + 1; /* blocks before have then long finished */
-    int few = parts == 1 && tiles <= LANES && tiles * mf_emit_state_bytes(problem) <= FEW_BYTES
-                  ? (int)mf_power_above(tiles)
-                  : 0;
+    const int is_few = parts == 1 && tiles <= LANES && tiles * mf_emit_state_bytes(problem) <= FEW_BYTES;
+    const int few = is_few ? (int)mf_power_above(tiles) : 0;
     if (!few)
         choice.workspace_bytes = problem->kept_total * (mf_levels(tiles) * mf_emit_state_bytes(problem) +
                                                         ((tiles + TILE - 1) / TILE + 1) * (int64_t)sizeof(uint32_t));

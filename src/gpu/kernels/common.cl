@@ -227,7 +227,12 @@ static inline struct raw fetch(struct tensors t, struct place p)
 }
 
 #if BYTES
-/* VECTOR elements of a program that only sums bytes: words of four, lowest first. */
+/* VECTOR elements of a program that only sums bytes, or of PACKED_BYTES: words of four, lowest first. */
+#if PACKED_BYTES
+#define FOLD_WORD(l, word, factors) fold_word(l, word, factors)
+#else
+#define FOLD_WORD(l, word, factors) (l)->r0 = FOLD_BYTES((l)->r0, word, factors)
+#endif
 enum { WORDS = VECTOR / 4 };
 
 struct raws {
@@ -272,19 +277,19 @@ static inline struct raw one_of_vector(struct raws v, int i)
     return r;
 }
 
-/* Adds those of the vector's elements that are numbers 0 ... n-1, where its first is number e; all: it is all of them. */
+/* Folds those of the vector's elements that are numbers 0 ... n-1, where its first is number e; all: it is all of them. */
 static inline void add_vector(struct lane *l, struct raws v, int all, int e, int n)
 {
     if (all || (e >= 0 && e + VECTOR <= n)) {
         UNROLL
         for (int i = 0; i < WORDS; i++)
-            l->r0 = FOLD_BYTES(l->r0, v.words[i], 0x01010101u);
+            FOLD_WORD(l, v.words[i], 0x01010101u);
     } else if (e + VECTOR > 0 && e < n) {
         UNROLL
         for (int i = 0; i < WORDS; i++) {
             const int low = e + 4 * i < 0 ? -(e + 4 * i) : 0, high = n - e - 4 * i;
             if (low < 4 && high > 0)
-                l->r0 = FOLD_BYTES(l->r0, v.words[i], 0x01010101u << 8 * low & 0x01010101u >> 8 * (high < 4 ? 4 - high : 0));
+                FOLD_WORD(l, v.words[i], 0x01010101u << 8 * low & 0x01010101u >> 8 * (high < 4 ? 4 - high : 0));
         }
     }
 }

@@ -15,6 +15,15 @@ static inline int fold_bytes_u8(int sum, uint32_t bytes, uint32_t factors)
         sum += (int)(bytes >> b & 255u) * (int)(factors >> b & 255u);
     return sum;
 }
+/* the sum of four bytes' squares */
+static inline int square_bytes_i8(uint32_t bytes)
+{
+    int sum = 0;
+    for (int b = 0; b < 32; b += 8)
+        sum += (int8_t)(bytes >> b & 255u) * (int8_t)(bytes >> b & 255u);
+    return sum;
+}
+static inline int square_bytes_u8(uint32_t bytes) { return fold_bytes_u8(0, bytes, bytes); }
 #endif
 static inline double fold_min_f64(double x, double y) { return mf_min_f64(x, y); }
 static inline double fold_max_f64(double x, double y) { return mf_max_f64(x, y); }
