@@ -255,8 +255,6 @@ static inline int square_bytes_i8(uint32_t bytes)
     return sum;
 }
 
-static inline int square_bytes_u8(uint32_t bytes) { return fold_bytes_u8(0, bytes, bytes); }
-
 /* The compiler may want so few registers for many blocks that it has to spill: nvrtc.c then compiles again without, and at
  * last with half of each batch. */
 #ifdef ONE_BLOCK

@@ -46,12 +46,8 @@ static inline uint32_t joined_pairs(uint32_t a, uint32_t b)
 {
 #if MEANS
     return a + b;
-#elif defined GREATER_OF_PAIRS
-    return IS_MIN ? LESSER_OF_PAIRS(a, b) : GREATER_OF_PAIRS(a, b);
 #else
-    const uint32_t low_a = a & 0xffff, low_b = b & 0xffff;
-    const uint32_t high = (a < b) == IS_MIN ? a : b, low = (low_a < low_b) == IS_MIN ? low_a : low_b;
-    return (high & 0xffff0000u) | low;
+    return IS_MIN ? LESSER_OF_PAIRS(a, b) : GREATER_OF_PAIRS(a, b);
 #endif
 }
 

@@ -23,7 +23,19 @@ static inline int square_bytes_i8(uint32_t bytes)
         sum += (int8_t)(bytes >> b & 255u) * (int8_t)(bytes >> b & 255u);
     return sum;
 }
-static inline int square_bytes_u8(uint32_t bytes) { return fold_bytes_u8(0, bytes, bytes); }
+/* of two halves of 16 bits without a sign, each */
+static inline uint32_t greater_of_pairs(uint32_t a, uint32_t b)
+{
+    const uint32_t low_a = a & 0xffffu, low_b = b & 0xffffu;
+    return ((a < b ? b : a) & 0xffff0000u) | (low_a < low_b ? low_b : low_a);
+}
+static inline uint32_t lesser_of_pairs(uint32_t a, uint32_t b)
+{
+    const uint32_t low_a = a & 0xffffu, low_b = b & 0xffffu;
+    return ((a < b ? a : b) & 0xffff0000u) | (low_a < low_b ? low_a : low_b);
+}
+#define GREATER_OF_PAIRS(a, b) greater_of_pairs(a, b)
+#define LESSER_OF_PAIRS(a, b) lesser_of_pairs(a, b)
 #endif
 static inline double fold_min_f64(double x, double y) { return mf_min_f64(x, y); }
 static inline double fold_max_f64(double x, double y) { return mf_max_f64(x, y); }
