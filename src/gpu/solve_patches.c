@@ -21,7 +21,7 @@ static void add_sum(struct gpu_text *to, int count, int lane, int apart, int num
     }
     add_sum(to, count, lane, 2 * apart, number);
     add_sum(to, count, right, 2 * apart, number + apart);
-    mf_text_add(to, "    s%d = merged(s%d, %d, s%d, %d, whole);\n", number, number,
+    mf_text_add(to, "    s%d = merged(s%d, %d, s%d, %d, whole, plain);\n", number, number,
                 (count - lane - 1) / (2 * apart) + 1, number + apart, (count - right - 1) / (2 * apart) + 1);
 }
 
@@ -31,7 +31,8 @@ static void add_tree(const struct problem *problem, struct gpu_choice *choice)
     mf_text_add(&choice->macros, "#define MERGE_WEIGHTS %d\n", mf_emit_has_kind(problem, RED_MOMENTS));
     mf_text_append(&choice->functions, mf_text_single_cl);
     mf_text_append(&choice->functions,
-                   "static inline struct state tree(const struct state s[ELEMENTS], const int whole)\n{\n");
+                   "static inline struct state tree(const struct state s[ELEMENTS], const int whole, const int "
+                   "plain)\n{\n");
     add_sum(&choice->functions, (int)problem->reduced_total, 0, 1, 0);
     mf_text_append(&choice->functions, "    return s0;\n}\n");
 }
@@ -56,6 +57,12 @@ struct pool_form {
 static int columns_loop(const struct nest *nest, const struct pool_form *pool)
 {
     return nest->kept - 1 - (pool->pixel > 1);
+}
+
+int mf_gpu_shares_exponentials(const struct problem *problem)
+{
+    return mf_gpu_has_logsums(problem) && problem->program.reducer_count == 1 &&
+           problem->program.reducer[0].cls == CLS_F32;
 }
 
 /* Elements that an output may have whose lines neighbours share: more of one result in order than of others, of which
@@ -184,7 +191,8 @@ static int find_pool(const struct problem *problem, const struct nest *nest, int
     pool->along = (int)nest->size[nest->kept + nest->reduced - 1];
     pool->apart = (int)apart;
     /* of which more outputs take seconds to compile, or spill registers */
-    const int is_long = mf_emit_has_kind(problem, RED_MOMENTS) || mf_gpu_has_logsums(problem);
+    const int is_long =
+        mf_emit_has_kind(problem, RED_MOMENTS) || (mf_gpu_has_logsums(problem) && !mf_gpu_shares_exponentials(problem));
     if (is_long && pixel > 1)
         return 0;
     const int most = mf_clamp(CHUNK_BYTES / (item < outside ? item : outside), 1, is_long ? MOST_OF_LONG : MOST_VECTOR);

@@ -7,6 +7,7 @@
  * elements is solve_patches.c's. ANY_ORDER: they are one lane, in which short integers stay short, or (SHARES_COLUMNS)
  * neighbours share what becomes of their columns.
  * TELLS_WHOLE: threads to which nothing is outside have a tree of their own, whose numbers of elements are constants.
+ * Exponentials of logsumexp are shared where all elements are near 0; else a thread takes its outputs one by one.
  *
  * OF_COLUMNS: a bit for each window that moves along the lines; the others move from line to line.
  * p[0], p[1]: threads of a row of outputs, and the divisor; the last one may have (SOME_COLUMNS) fewer than others.
@@ -108,7 +109,7 @@ static inline void fold_one(struct tensors T, shape_ptr S, int64_t o)
     UNROLL
     for (int e = 0; e < ELEMENTS; e++)
         s[e] = one_element(S, r[e], e, there[e]);
-    finish_output(T, S, o, tree(s, !WINDOWS), ELEMENTS);
+    finish_output(T, S, o, tree(s, !WINDOWS, 0), ELEMENTS);
 }
 
 static inline int is_aligned(GLOBAL const item *x)
@@ -206,6 +207,7 @@ static inline void read_shared(struct tensors T, shape_ptr S, struct place start
 static inline void fold_shared(struct tensors T, shape_ptr S, int64_t first, int64_t across, int left, int whole,
                                const int line_there[LINES], const int column_there[COLUMNS], item x[LINES][COLUMNS])
 {
+    const struct origins in_1 = no_origins();
     UNROLL
     for (int k = 0; k < OUTS; k++) {
 #if SHARES_COLUMNS
@@ -239,10 +241,14 @@ static inline void fold_shared(struct tensors T, shape_ptr S, int64_t first, int
                     const int present = whole || (line_there[l] & column_there[c]);
                     if (ANY_ORDER)
                         chain(S, &all, map_element(raw_of(x[l][c])), e, 0, weights_of(e), present);
+                    else if (LOGSUMS)
+                        s[e] = one_near_0(S, raw_of(x[l][c]), e, present);
                     else
                         s[e] = one_element(S, raw_of(x[l][c]), e, present);
                 }
-                y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s, whole);
+                y[v] = ANY_ORDER ? lane_state(S, all, 0, ELEMENTS) : tree(s, whole, 1);
+                if (LOGSUMS)
+                    settle_at(&y[v], &in_1);
 #endif
 #if HAS_COUNT /* the tree's counts are not computed then, but for moments */
                 y[v].n = whole ? ELEMENTS : lines_there(line_there + k * BELOW) * columns_there(column_there + place);
@@ -252,6 +258,18 @@ static inline void fold_shared(struct tensors T, shape_ptr S, int64_t first, int
                 finish_vector(T, S, first + k * across + g * VECTOR, y);
         }
     }
+}
+
+/* Whether the sums of what the thread has read may be in the unit 1. */
+static inline int are_near_0(const int line_there[LINES], const int column_there[COLUMNS], item x[LINES][COLUMNS])
+{
+    struct lane extents = empty_lane();
+    UNROLL
+    for (int l = 0; l < LINES; l++)
+        UNROLL
+        for (int c = 0; c < COLUMNS; c++)
+            gather_extent(&extents, map_element(raw_of(x[l][c])), line_there[l] & column_there[c]);
+    return extents_are_small(extents);
 }
 
 KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
@@ -273,18 +291,22 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     UNROLL
     for (int c = 0; c < COLUMNS; c++) /* those of chunks are, where we go on */
         column_there[c] = (c >= LEAD && c < BEHIND) || inside_some(S, moved(S, start, 0, c), OF_COLUMNS, 1);
-    if ((SOME_COLUMNS && column + SPAN > across) ||
-        (!BY_ELEMENTS && CHUNK > 1 && !is_aligned(address(T, moved(S, start, 0, LEAD)))) ||
-        !inside_some(S, moved(S, start, 0, LEAD), OF_COLUMNS, 1) ||
-        !inside_some(S, moved(S, start, 0, BEHIND - 1), OF_COLUMNS, 1)) {
+    int alone = (SOME_COLUMNS && column + SPAN > across) ||
+                (!BY_ELEMENTS && CHUNK > 1 && !is_aligned(address(T, moved(S, start, 0, LEAD)))) ||
+                !inside_some(S, moved(S, start, 0, LEAD), OF_COLUMNS, 1) ||
+                !inside_some(S, moved(S, start, 0, BEHIND - 1), OF_COLUMNS, 1);
+    if (!alone) {
+        read_shared(T, S, start, left, column_there, line_there, x);
+        LOADED();
+        alone = LOGSUMS && !are_near_0(line_there, column_there, x);
+    }
+    if (alone) {
         NO_UNROLL
         for (int k = 0; k < OUTS * SPAN; k++)
             if (k / SPAN < left && column + k % SPAN < across)
                 fold_one(T, S, first + k / SPAN * across + k % SPAN);
         return;
     }
-    read_shared(T, S, start, left, column_there, line_there, x);
-    LOADED();
     if (TELLS_WHOLE && is_whole(line_there, column_there))
         fold_shared(T, S, first, across, left, 1, line_there, column_there, x);
     else

@@ -133,7 +133,7 @@ static inline cell joined(cell a, int of_a, cell b, int of_b)
 }
 #else
 typedef struct state cell;
-#define joined(a, of_a, b, of_b) merged(a, of_a, b, of_b, 1)
+#define joined(a, of_a, b, of_b) merged(a, of_a, b, of_b, 1, 0)
 #endif
 
 static inline cell cell_of(shape_ptr S, struct raw r, int present)
