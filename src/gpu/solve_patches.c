@@ -61,8 +61,14 @@ static int columns_loop(const struct nest *nest, const struct pool_form *pool)
 
 int mf_gpu_shares_exponentials(const struct problem *problem)
 {
-    return mf_gpu_has_logsums(problem) && problem->program.reducer_count == 1 &&
-           problem->program.reducer[0].cls == CLS_F32;
+    enum { MOST_OF_TWO = 25 /* elements; of more the kernels take all registers */ };
+    const struct program *program = &problem->program;
+    for (int r = 0; r < program->reducer_count; r++)
+        if ((program->reducer[r].kind != RED_LSE && program->reducer[r].kind != RED_FOLD) ||
+            program->reducer[r].cls != CLS_F32)
+            return 0;
+    return mf_gpu_has_logsums(problem) &&
+           (program->reducer_count == 1 || (program->reducer_count == 2 && problem->reduced_total <= MOST_OF_TWO));
 }
 
 /* Elements that an output may have whose lines neighbours share: more of one result in order than of others, of which
