@@ -48,7 +48,7 @@ int mf_gpu_pixels_pay(const struct mf_plan *plan);
 int mf_gpu_patches_pay(const struct mf_plan *plan);
 /* How many elements it reads together where outputs share lines of elements, pixels as lines of numbers; or 0. */
 int mf_gpu_patches_reads_lines(const struct mf_plan *plan);
-/* Whether outputs that share lines there share the exponentials of a logsumexp: of f32, alone or beside another fold. */
+/* Whether outputs that share lines there share exponentials of a logsumexp too: of f32, alone or with another fold. */
 int mf_gpu_shares_exponentials(const struct problem *problem);
 /* Whether an operand inside the reducers lies along the loop before the last, so that neighbouring rows share lines. */
 int mf_gpu_crosses(const struct problem *problem);
