@@ -55,7 +55,7 @@ struct strips;
 struct sliding_strip {
     struct strips *strips;
     const struct sliding_side *down, *across;
-    int inside, fields, states, cuts, cost, of_rows, threads, at_once, columns, rows;
+    int inside, fields, states, cuts, in_1, cost, of_rows, threads, at_once, columns, rows;
     int64_t shared, cut_blocks;
 };
 

@@ -211,7 +211,13 @@ static int find_fields(const struct problem *problem, struct sliding_strip *stri
     strip->fields = mf_emit_field_names(problem, 0, NULL);
     strip->cuts = moments && problem->memory.window_count;
     strip->states = moments || logsums;
-    strip->cost = logsums ? OF_LOGSUMS : moments ? OF_MOMENTS : program->reducer_count;
+    strip->in_1 = logsums && !moments;
+    for (int i = 0; i < problem->input_count; i++)
+        strip->in_1 = strip->in_1 && !problem->finish_uses[i];
+    strip->cost = strip->in_1 ? 2 * program->reducer_count
+                  : logsums   ? OF_LOGSUMS
+                  : moments   ? OF_MOMENTS
+                              : program->reducer_count;
     return program->reducer_count > 0 && strip->fields <= MOST_FIELDS && !mf_gpu_has_long_maps(problem) &&
            (!strip->cuts || are_few_cut(&problem->memory, strip));
 }
@@ -327,8 +333,8 @@ void mf_sliding_define_parts(const struct mf_plan *plan, const struct sliding_st
     mf_emit_field_names(&plan->problem, MOST_FIELDS, name);
     mf_text_add(to, "#define BEFORE %d\n#define ROWS_OF_STEP %d\n#define OF_ROWS %d\n#define CELLS %d\n",
                 strips->before, w.at_once, strip->of_rows, (int)l->cells);
-    mf_text_add(to, "#define CUTS %d\n#define CUT_BLOCKS %d\n#define LANE_BITS %d\n", strip->cuts,
-                (int)strip->cut_blocks, lane_bits);
+    mf_text_add(to, "#define CUTS %d\n#define CUT_BLOCKS %d\n#define LANE_BITS %d\n#define IN_1 %d\n", strip->cuts,
+                (int)strip->cut_blocks, lane_bits, strip->in_1);
     mf_text_add(to, "#define FIELDS %d\n#define FOR_FIELDS(X)", strip->fields);
     for (int f = 0; f < strip->fields; f++)
         mf_text_add(to, " X(%s, %d)", name[f], f);

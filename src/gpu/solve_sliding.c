@@ -356,8 +356,9 @@ static int find_form(const struct mf_plan *plan, struct sliding_form *form)
 
 /* Whether strips are faster than solver patches too. (On an H200, us of both: means of 5 x 5 of f32 227 and 203, of f64
  * 367 and 436, of RGB pixels 102 and 140; 7 x 7 of f32 308 and 312, of 1080 x 1920 16.5 and 13.7, where 9 x 9 take 20
- * and 47; variances of 4 x 4 249 and 436, of 5 x 5 of 1080 x 1920 29 and 32, of 14 x 14 356 and 252.) Where more than a
- * tenth of the threads has no outputs, of as many more elements. */
+ * and 47; variances of 4 x 4 249 and 436, of 5 x 5 of 1080 x 1920 29 and 32, of 14 x 14 356 and 252; logsumexp of 4 x 4
+ * 355 and 445, of 5 x 5 477 and 673, of 1080 x 1920 23 and 30.) Where more than a tenth of the threads has no outputs,
+ * of as many more elements. */
 static int is_for_strips(const struct mf_plan *plan, const struct sliding_form *form)
 {
     enum { LEAST = 49, LEAST_OF_FEW = 64, LEAST_OF_LARGE = 24, LEAST_OF_STATES = 15 };
@@ -377,10 +378,9 @@ static int is_for_strips(const struct mf_plan *plan, const struct sliding_form *
 }
 
 /* Whether solver patches, which reads all elements of an output, is faster where it goes: of trees whose outputs share
- * lines there (and exponentials of a logsumexp, unless these are a power of two of elements, whose parts are shared
- * here: on an H200, f32, 4 x 8 589 us here, 714 there, 6 x 6 1180 and 812, 5 x 5 1165 and 674), of few elements (fewer
- * for pixels, fewest where it does not read them as lines), or where windows have few of each other's. Short rows of an
- * odd number of outputs are for it only where this solver cannot go. */
+ * lines there (and exponentials of a logsumexp), of few elements (fewer for pixels, fewest where it does not read them
+ * as lines), or where windows have few of each other's. Short rows of an odd number of outputs are for it only where
+ * this solver cannot go. */
 static int is_for_patches(const struct mf_plan *plan, const struct sliding_form *form)
 {
     enum { FEW = 25, FEW_OF_LINES = 16, FEW_OF_PIXELS = 9, FEW_OF_ODD = 4, TOGETHER = 4, MANY = 1 << 19 };
@@ -394,12 +394,9 @@ static int is_for_patches(const struct mf_plan *plan, const struct sliding_form 
     int few = FEW;
     if (!pixels && row < SHORT_ROW && row % 2)
         return 0;
-    if (read && !pixels && mf_gpu_shares_exponentials(&plan->problem) && form->is_tree &&
-        (elements <= FEW || (elements & (elements - 1))))
-        return mf_gpu_patches.applicable(plan);
     if (form->is_tree && (read || states) && is_for_strips(plan, form))
         return 0;
-    if (read && form->is_tree && !logsums)
+    if (read && form->is_tree && (!logsums || mf_gpu_shares_exponentials(&plan->problem)))
         return mf_gpu_patches.applicable(plan);
     if (read && pixels && !form->is_tree)
         few = read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;

@@ -4,7 +4,9 @@
  * MAKE_PARTS (sliding_strips.c) makes a step's rows of the parts from those of the elements, which are read a step
  * ahead. BEFORE: rows until the first output. OF_ROWS: a bit for each window that moves down; the others move across.
  * CUTS: moments, which merge by how many elements parts have; outputs whose windows are cut then get their own tree, in
- * p[9] blocks before those of strips, CUT_BLOCKS a plane: they take longest. */
+ * p[9] blocks before those of strips, CUT_BLOCKS a plane: they take longest.
+ * IN_1: sums of logsumexp are in the unit 1 at first, and a block that meets an element that is not near 0 begins anew.
+ * The finish part then reads no operand, which may be where the outputs are. */
 enum {
     NUMBERS = OUT_COLUMNS * INSIDE,
     STEPS = (BEFORE + OUT_ROWS + ROWS_OF_STEP - 1) / ROWS_OF_STEP,
@@ -36,10 +38,12 @@ static inline struct state state_held(struct held h)
     return s;
 }
 
-static inline struct held both(struct held a, int of_a, struct held b, int of_b)
+/* in_1, a constant: sums of logsumexp are in the unit 1. */
+static inline struct held both_held(struct held a, int of_a, struct held b, int of_b, const int in_1)
 {
-    return held_of(joined(state_held(a), of_a, state_held(b), of_b));
+    return held_of(merged(state_held(a), of_a, state_held(b), of_b, 1, in_1));
 }
+#define both(a, of_a, b, of_b) both_held(a, of_a, b, of_b, in_1)
 
 static inline struct held taken(SHARED_POINTER const VALUE *c)
 {
@@ -63,7 +67,7 @@ struct kept {
 
 /* cells: the thread's first one. */
 static inline void make_parts(SHARED_POINTER VALUE *cells, uint32_t step, struct state x[ROWS_OF_STEP],
-                              struct kept *kept)
+                              struct kept *kept, const int in_1)
 {
     MAKE_PARTS
 }
@@ -199,19 +203,9 @@ static inline int is_whole_step(shape_ptr S, struct place first, struct spot at)
 #endif
 #endif
 
-KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+/* A block's outputs; whether all elements that the thread has read are near 0, as those in the unit 1 have to be. */
+static inline int fold_strip(struct tensors T, shape_ptr S, struct tile t, SHARED_POINTER VALUE *cells, const int in_1)
 {
-    LAUNCH_SHARED(VALUE, cells, CELLS);
-    shape_ptr S = SHAPE;
-    struct tensors T = TENSORS(b);
-    const uint32_t cut_blocks = CUTS ? (uint32_t)S->p[9] : 0;
-#if CUTS
-    if ((uint32_t)BLOCK < cut_blocks) {
-        fold_cuts(T, S, (uint32_t)BLOCK);
-        return;
-    }
-#endif
-    const struct tile t = find_tile(S, (uint32_t)BLOCK - cut_blocks);
     const struct place first = kept_place(S, t.output);
     struct spot at = {0, 0, THREAD / INSIDE, THREAD % INSIDE};
     struct place p = cell_place(S, first, at);
@@ -230,6 +224,8 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     struct rows next;
     read_rows(T, S, &p, left, &next);
     struct kept kept = {{{0}}};
+    struct lane extents = empty_lane();
+    const struct origins origins = no_origins();
     int64_t o = t.output + moved(at, S->p[8], S->p[7], DEPTH, 1) - BEFORE * S->p[7];
     at.row = -BEFORE;
     NO_UNROLL
@@ -237,10 +233,14 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
         struct state x[ROWS_OF_STEP];
         UNROLL
         for (int k = 0; k < ROWS_OF_STEP; k++)
-            x[k] = one_element(S, next.r[k], 0, CUTS || next.there[k]);
+            x[k] = in_1 ? one_near_0(S, next.r[k], 0, next.there[k])
+                        : one_element(S, next.r[k], 0, CUTS || next.there[k]);
+        UNROLL
+        for (int k = 0; in_1 && k < ROWS_OF_STEP; k++)
+            gather_extent(&extents, map_element(next.r[k]), next.there[k]);
         left -= ROWS_OF_STEP;
         read_rows(T, S, &p, left, &next);
-        make_parts(cells + THREAD, (uint32_t)step, x, &kept);
+        make_parts(cells + THREAD, (uint32_t)step, x, &kept, in_1);
 #if HAS_COUNT && !CUTS
         const int all = is_whole_step(S, first, at);
 #endif
@@ -252,10 +252,42 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
 #elif HAS_COUNT
                 x[k].n = inside_across * (all ? (int)S->size[DOWN_REDUCED] : positions_inside(S, first, at, 1));
 #endif
+                if (in_1)
+                    settle_at(&x[k], &origins);
                 finish_output(T, S, o, x[k], S->reduced_total);
             }
             at.row++;
             o += S->p[7];
         }
     }
+    return extents_are_small(extents);
+}
+
+KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char *workspace)
+{
+    LAUNCH_SHARED(VALUE, cells, CELLS);
+    shape_ptr S = SHAPE;
+    struct tensors T = TENSORS(b);
+    const uint32_t cut_blocks = CUTS ? (uint32_t)S->p[9] : 0;
+#if CUTS
+    if ((uint32_t)BLOCK < cut_blocks) {
+        fold_cuts(T, S, (uint32_t)BLOCK);
+        return;
+    }
+#endif
+    const struct tile t = find_tile(S, (uint32_t)BLOCK - cut_blocks);
+#if IN_1
+    const int near = fold_strip(T, S, t, cells, 1);
+    BARRIER();
+    if (!THREAD)
+        cells[0] = 0;
+    BARRIER();
+    if (!near)
+        cells[0] = 1;
+    BARRIER();
+    if (cells[0] == 0)
+        return;
+    BARRIER();
+#endif
+    fold_strip(T, S, t, cells, 0);
 }
