@@ -51,7 +51,8 @@ struct strips;
 
 /* of_rows: a bit for each window that moves down. columns, rows: of a block's outputs; inside: channels. fields: a
  * part's numbers; states: no plain sums; cuts: outputs whose windows leave some elements out get their own tree, in
- * cut_blocks blocks of a plane; cost: operations that join two parts. */
+ * cut_blocks blocks of a plane; cost: operations that join two parts; in_1: a
+ * logsumexp's sums are in the unit 1 at first. */
 struct sliding_strip {
     struct strips *strips;
     const struct sliding_side *down, *across;

@@ -387,7 +387,7 @@ static int is_for_patches(const struct mf_plan *plan, const struct sliding_form 
     enum { WIDE_STEPS = 4, WIDE_STEPS_OF_PIXELS = 2, SHORT_ROW = 32 };
     const struct nest *nest = &plan->problem.memory;
     const int steps = form->down.step * form->across.step, pixels = mf_gpu_is_columns(&plan->problem);
-    const int64_t row = nest->size[nest->kept - 1], elements = plan->problem.reduced_total;
+    const int64_t row = nest->size[nest->kept - 1];
     const int is_odd = row % TOGETHER && plan->problem.kept_total >= MANY;
     const int read = mf_gpu_patches_reads_lines(plan), logsums = mf_gpu_has_logsums(&plan->problem);
     const int states = logsums || mf_emit_has_kind(&plan->problem, RED_MOMENTS);
@@ -402,7 +402,7 @@ static int is_for_patches(const struct mf_plan *plan, const struct sliding_form 
         few = read > 1 ? FEW_OF_LINES : FEW_OF_PIXELS;
     else if (!read && pixels && (!form->is_tree || row % TOGETHER))
         few = is_odd && !form->is_tree ? FEW_OF_ODD : FEW_OF_PIXELS;
-    return (elements <= few || steps >= (pixels ? WIDE_STEPS_OF_PIXELS : WIDE_STEPS)) &&
+    return (plan->problem.reduced_total <= few || steps >= (pixels ? WIDE_STEPS_OF_PIXELS : WIDE_STEPS)) &&
            mf_gpu_patches.applicable(plan);
 }
 

@@ -34,21 +34,26 @@ static inline int are_near_0(const struct raw r[ELEMENTS], const int there[ELEME
     return extents_are_small(extents);
 }
 
+static inline void read_elements(struct tensors T, shape_ptr S, struct place start, struct raw r[ELEMENTS],
+                                 int there[ELEMENTS])
+{
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++) {
+        const struct place p = element_place(S, start, e);
+        there[e] = inside(S, p);
+        if (there[e])
+            r[e] = fetch(T, p);
+    }
+}
+
 /* Outputs o, o + step ... of `count`, before `end`, one after the other: of elements that are not near 0. */
 static inline void fold_again(struct tensors T, shape_ptr S, int64_t o, int count, int step, int64_t end)
 {
     NO_UNROLL
     for (int k = 0; k < count && o < end; k++, o += step) {
-        const struct place start = kept_place(S, o);
         struct raw r[ELEMENTS];
         int there[ELEMENTS];
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e++) {
-            const struct place p = element_place(S, start, e);
-            there[e] = inside(S, p);
-            if (there[e])
-                r[e] = fetch(T, p);
-        }
+        read_elements(T, S, kept_place(S, o), r, there);
         finish_output(T, S, o, fold_elements(S, r, there, 0), ELEMENTS);
     }
 }
@@ -101,14 +106,7 @@ KERNEL void modefold(POINTERS const struct bases b, SHAPE_PARAMETER, GLOBAL char
     UNROLL
     for (int k = 0; k < OUTS; k++) {
         const int64_t o = first + k * THREADS;
-        const struct place start = kept_place(S, o < last ? o : last);
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e++) {
-            const struct place p = element_place(S, start, e);
-            there[k][e] = inside(S, p);
-            if (there[k][e])
-                r[k][e] = fetch(T, p);
-        }
+        read_elements(T, S, kept_place(S, o < last ? o : last), r[k], there[k]);
     }
     LOADED();
     int near = LOGSUMS;
