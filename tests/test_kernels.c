@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "kernel_args.h"
 #include "kernel_moments.h"
+#include "kernel_summary.h"
 #include "kernel_terms.h"
 #include "kernel_tables.h"
 #include "kernel_products.h"
@@ -284,39 +285,6 @@ static void test_state_rows(const char *isa, states_fn *kernel, struct type t, i
     }
 }
 
-/* Against the kernels that give its parts one by one. */
-static void test_summary(const char *isa, const struct kernels *k, struct type t)
-{
-    enum { ROWS = 40, PARTS = 5 };
-    static double parts[PARTS][ROWS], want[PARTS][ROWS];
-    const enum cls cls = t.cls;
-    const int is_class = dtype_bytes[t.dtype] == cls_bytes[cls];
-    const struct type value = {.cls = cls};
-    for (int64_t trial = 0; trial < TRIALS; trial++) {
-        const struct rows r = random_rows(t, trial);
-        const int64_t n = r.n / LANES * LANES, rows = r.rows < ROWS ? r.rows : ROWS;
-        const int skip = trial % 4 ? -1 : (int)(trial / 4 % PARTS);
-        void *out[PARTS];
-        if (n == 0)
-            continue;
-        for (int p = 0; p < PARTS; p++)
-            out[p] = p == skip ? NULL : parts[p];
-        k->summary[t.dtype](&(struct summary){out[0], out[1], out[2], out[3], out[4], NULL}, r.x, rows, n, r.pitch);
-        for (int p = 0; p < 3; p++) {
-            const enum fold op = p == 0 ? FOLD_SUM : p == 1 ? FOLD_MIN : FOLD_MAX;
-            (is_class ? k->fold[op][cls] : k->fold_from[op][t.dtype]).rows(want[p], r.x, rows, n, r.pitch);
-        }
-        (is_class ? k->moments[cls].rows : k->moments_from[t.dtype])(want[3], want[4], r.x, rows, n, r.pitch);
-        int good = 1;
-        for (int p = 0; p < PARTS; p++)
-            for (int64_t row = 0; row < rows && p != skip; row++)
-                good &= same(cls, load(value, parts[p], row), load(value, want[p], row), p == 1 || p == 2);
-        if (!CHECK_MSG(good, "%s summary %s: %ld rows, n %ld, pitch %ld", isa, name_of(t), (long)rows, (long)n,
-                       (long)r.pitch))
-            return;
-    }
-}
-
 static void test_state_chain(const char *isa, const struct kernels *k, struct type t, int is_lse)
 {
     const enum cls cls = t.cls;
@@ -439,7 +407,8 @@ static void test_entries(const struct kernels *k, int full)
                          k->pair[pair][d] != NULL);
         const int is_byte = d == DT_i8 || d == DT_u8;
         expect_entry(k->name, "summary", 0, d, full && ((is_float && !is_f8) || is_byte), k->summary[d] != NULL);
-        expect_entry(k->name, "summary_chain", 0, d, full && is_byte, k->summary_chain[d] != NULL);
+        expect_entry(k->name, "summary_chain", 0, d, full && ((is_float && !is_f8) || is_byte),
+                     k->summary_chain[d] != NULL);
         expect_entry(k->name, "squares", 0, d, full && is_byte, k->squares[d] != NULL);
         expect_entry(k->name, "products", 0, d, full && is_float && !is_f8,
                      k->products[d].rows != NULL && k->products[d].chain != NULL);
@@ -535,6 +504,8 @@ static void test_isa(void (*fill)(struct kernels *), int full)
             test_byte_sums(k.name, k.byte_sums[d], t);
         if (k.summary[d] != NULL && t.cls <= CLS_F64) /* bytes: test_bytes.c */
             test_summary(k.name, &k, t);
+        if (k.summary_chain[d] != NULL && t.cls <= CLS_F64)
+            test_summary_chain(k.name, &k, t);
         if (k.moments_from[d] != NULL)
             test_state_rows(k.name, k.moments_from[d], t, 0);
         const struct type as_float = {t.cls <= CLS_F64 ? t.cls : CLS_F64, 1, t.dtype};

@@ -107,7 +107,9 @@ struct summary {
     void *sum, *low, *high, *mean, *m2, *squares;
 };
 typedef void summary_fn(const struct summary *out, const void *x, int64_t rows, int64_t n, int64_t pitch);
-/* A chain of each column's sum, greatest value and sum of squares, as chain_fn; append: out has their chains so far. */
+/* A chain of each column's, as chain_fn; append: out has their chains so far, with moments of so many elements. Of
+ * bytes sum, greatest value and sum of squares. Of floats all but squares; mean and m2 both or none, others may be
+ * null. */
 typedef void summary_chain_fn(const struct summary *out, int append, const void *const *x, int64_t count, int64_t n,
                               const void *const *next);
 
@@ -225,7 +227,7 @@ struct kernels {
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
     struct moments_kernels moments[2];                      /* CLS_F32, CLS_F64 */
     summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64, i8, u8; x is of this type */
-    summary_chain_fn *summary_chain[DT_COUNT];              /* i8, u8 */
+    summary_chain_fn *summary_chain[DT_COUNT];              /* the same */
     struct lse_kernels lse[2];                              /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];                   /* [0] argmin, [1] argmax */
     rows_fn *squares[DT_COUNT];                             /* sums of squares, of i8 and u8 */

@@ -259,34 +259,10 @@ static void plan_memory(struct mf_plan *plan)
         data->worker_bytes += data->states_bytes;
 }
 
-/* The sum of a byte operand's squares, its sum and its greatest value, as far as there are such, become the first
- * lanes: one kernel's. */
-static void plan_together(struct mf_plan *plan)
-{
-    struct outer_plan *data = plan->data;
-    const struct reducer *reducers = plan->problem.program.reducer;
-    int operand = -1, squares = -1;
-    for (int q = 0; q < data->lane_count && squares < 0; q++)
-        if (data->straight[data->lane[q]] && mf_outer_adds_squares(plan, &reducers[data->lane[q]]))
-            squares = q;
-    if (squares < 0)
-        return;
-    operand = mf_reducer_operand(&plan->problem, &reducers[data->lane[squares]]);
-    for (int q = 0; q < data->lane_count; q++) {
-        const struct reducer *reducer = &reducers[data->lane[q]];
-        const int has_kind = reducer->kind == RED_FOLD && (reducer->fold == FOLD_SUM || reducer->fold == FOLD_MAX);
-        if (data->straight[data->lane[q]] && has_kind && mf_reducer_operand(&plan->problem, reducer) == operand) {
-            const int r = data->lane[q];
-            data->lane[q] = data->lane[data->together];
-            data->lane[data->together++] = r;
-        }
-    }
-}
-
 static void plan_lanes(struct mf_plan *plan)
 {
     struct outer_plan *data = plan->data;
-    plan_together(plan);
+    data->together = mf_outer_plan_together(plan, data);
     const struct reducer *reducers = plan->problem.program.reducer, *first = &reducers[data->lane[0]];
     int same = data->lane_count > 0, folds = 1;
     data->any_order = mf_outer_in_any_order(&plan->problem);
@@ -301,7 +277,7 @@ static void plan_lanes(struct mf_plan *plan)
     data->joins = !data->any_order && mf_outer_joins(plan);
     for (int q = 0; q < data->lane_count && data->joins; q++)
         data->terms |= reducers[data->lane[q]].kind == RED_LSE;
-    data->gathers = same && data->lane_count > 1 && !data->any_order;
+    data->gathers = same && data->lane_count > data->together && data->lane_count > 1 && !data->any_order;
     data->fetches = mf_reads_memory(&plan->problem);
     data->evaluated = MAX_ROWS;
     if (data->root_count && folds && !data->gathers) {

@@ -32,7 +32,7 @@ struct outer_plan {
     int from[MAX_REDUCERS];             /* memory type that the kernels convert themselves, or -1 */
     int lane_count, lane[MAX_REDUCERS]; /* reducers folded lane by lane */
     int arg_count, arg[MAX_REDUCERS];   /* argmin, argmax: row by row */
-    int together;                       /* so many of them, the first ones, are a summary of bytes: one kernel's */
+    int together;                       /* so many of them, the first ones, are a summary: one kernel's */
     int gathers;                        /* they go over the same rows more than once */
     int any_order;                      /* their folds give the same in any order */
     int narrow;                         /* STRIP_COLUMNS of one min or max of short integers, which stay short */
@@ -91,6 +91,10 @@ int mf_outer_takes_terms(const struct mf_plan *plan, const struct reducer *reduc
 /* Whether several reducers, or one and its terms, may take the same leaves of outer_joined.c's tree one after the
  * other: what they read is to stay in the second cache meanwhile. */
 int mf_outer_may_join_several(const struct mf_plan *plan);
+/* The lanes' order: the first ones are those that one kernel finds in one reading of an operand; how many. Of bytes the
+ * sum of squares, if it is among them with the sum and the greatest value; of floats two or more of sum, extremes and
+ * moments. */
+int mf_outer_plan_together(const struct mf_plan *plan, struct outer_plan *data);
 /* Whether the only reducer is a min or max of short integers whose kernels leave them short. */
 int mf_outer_stays_narrow(const struct mf_plan *plan);
 /* Chooses strip and layout; 0 where rows would be too short to be worth it. */

@@ -143,7 +143,7 @@ static void chain_pieces(struct columns *c, const void *const *x, int64_t count,
     }
 }
 
-/* The first lanes, a summary of bytes, over the columns of the rows x; its rows `next` are wanted soon. */
+/* The first lanes, a summary, over the columns of the rows x; its rows `next` are wanted soon. */
 static void chain_together(struct columns *c, const void *const *x, int64_t count, int64_t width, int level, int append,
                            const void *const *next)
 {
@@ -151,9 +151,10 @@ static void chain_together(struct columns *c, const void *const *x, int64_t coun
     struct summary out = {NULL, NULL, NULL, NULL, NULL, NULL};
     for (int q = 0; q < c->outer->together; q++) {
         const int r = c->outer->lane[q];
-        mf_summary_place(&out, problem, &problem->program.reducer[r], c->buffer[r][level][0], NULL);
+        mf_summary_place(&out, problem, &problem->program.reducer[r], c->buffer[r][level][0], c->buffer[r][level][1]);
     }
-    c->kernels->summary_chain[c->outer->from[c->outer->lane[0]]](&out, append, x, count, width, next);
+    const int operand = mf_reducer_operand(problem, &problem->program.reducer[c->outer->lane[0]]);
+    c->kernels->summary_chain[problem->in_type[operand]](&out, append, x, count, width, next);
 }
 
 /* The chains of a product's rows x, of elements e, e+gap ... and columns of which each strip's rows have their own
@@ -440,11 +441,21 @@ static void arg_rows(struct columns *c, int64_t e, int64_t n)
         arg_chains(c, e, 1, strips * c->strip, n);
 }
 
-/* Folds whose order does not matter take the rows (strips) as they come, as many a call as the kernels allow, so that
- * states are read and written seldom; returns how many each state has. append: the states are continued. */
+/* As many rows a call as the kernels allow, so that states are read and written seldom. If another kernel reads the
+ * same ones after the first, and memory takes longer than the kernels, so few that they stay in the second cache. */
+static int64_t rows_in_sequence(const struct columns *c)
+{
+    enum { SHORT = 2 };
+    const struct outer_plan *outer = c->outer;
+    const int again = outer->lane_count > 1 && outer->lane_count > outer->together;
+    return outer->root_count ? FEW_ROWS : again && row_item(c, outer->lane[0]) > SHORT ? MAX_CHAIN : MAX_ROWS;
+}
+
+/* Folds whose order does not matter take the rows (strips) as they come; returns how many each state has. append: the
+ * states are continued. */
 static int64_t in_sequence(struct columns *c, int64_t e, int64_t n, int append)
 {
-    int64_t strip = c->strip, rows = n / strip, most = c->outer->root_count ? FEW_ROWS : MAX_ROWS;
+    int64_t strip = c->strip, rows = n / strip, most = rows_in_sequence(c);
     for (int64_t done = 0; done < rows; done += most) {
         int64_t count = rows - done < most ? rows - done : most;
         chain_rows(c, e + done * strip, count, strip, 0, append || done > 0, e + (done + count) * strip, e + n);

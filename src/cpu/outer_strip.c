@@ -13,7 +13,7 @@ static const struct nest *nest_of(const struct mf_plan *plan)
 int mf_outer_adds_squares(const struct mf_plan *plan, const struct reducer *reducer)
 {
     const struct problem *problem = &plan->problem;
-    return mf_reducer_is_squares(problem, reducer) &&
+    return mf_reducer_is_squares(problem, reducer) && !mf_cls_is_float(reducer->cls) &&
            plan->device->kernels->summary_chain[problem->in_type[mf_reducer_operand(problem, reducer)]];
 }
 
@@ -292,4 +292,50 @@ int mf_outer_choose_strip(const struct mf_plan *plan, int64_t *strip, int64_t *i
         (all_have_strides(plan, 1, columns, 0) || may_evaluate_strips(plan, columns)))
         *strip = strip_length(plan, run, columns, takes_ragged_strips(nest, run, columns));
     return *strip * columns >= MIN_WIDTH;
+}
+
+/* Whether a reducer is one of those that one kernel finds down an operand's rows. */
+static int is_in_summary(const struct mf_plan *plan, const struct outer_plan *data, int r, int operand)
+{
+    const struct reducer *reducer = &plan->problem.program.reducer[r];
+    const int adds = reducer->kind == RED_FOLD && reducer->fold == FOLD_SUM;
+    const int finds = reducer->kind == RED_FOLD && (reducer->fold == FOLD_MIN || reducer->fold == FOLD_MAX);
+    if (!data->straight[r] || data->factor[r] >= 0 || mf_reducer_operand(&plan->problem, reducer) != operand)
+        return 0;
+    return mf_cls_is_float(reducer->cls) ? adds || finds || reducer->kind == RED_MOMENTS
+                                         : adds || (finds && reducer->fold == FOLD_MAX);
+}
+
+/* How many such reducers an operand has; 0 where there are too few: of bytes no sum of squares, of floats one. */
+static int count_summary(const struct mf_plan *plan, const struct outer_plan *data, int operand)
+{
+    const struct reducer *reducers = plan->problem.program.reducer;
+    int count = 0, squares = 0, floats = 0;
+    if (operand < 0 || !plan->device->kernels->summary_chain[plan->problem.in_type[operand]])
+        return 0;
+    for (int q = 0; q < data->lane_count; q++) {
+        const int r = data->lane[q], is_in = is_in_summary(plan, data, r, operand);
+        count += is_in;
+        squares |= is_in && mf_outer_adds_squares(plan, &reducers[r]);
+        floats |= is_in && mf_cls_is_float(reducers[r].cls);
+    }
+    return (floats ? count > 1 : squares) ? count : 0;
+}
+
+int mf_outer_plan_together(const struct mf_plan *plan, struct outer_plan *data)
+{
+    int operand = -1, most = 0, together = 0;
+    for (int q = 0; q < data->lane_count; q++) {
+        const int at = mf_reducer_operand(&plan->problem, &plan->problem.program.reducer[data->lane[q]]);
+        const int count = count_summary(plan, data, at);
+        operand = count > most ? at : operand;
+        most = count > most ? count : most;
+    }
+    for (int q = 0; q < data->lane_count && operand >= 0; q++)
+        if (is_in_summary(plan, data, data->lane[q], operand)) {
+            const int r = data->lane[q];
+            data->lane[q] = data->lane[together];
+            data->lane[together++] = r;
+        }
+    return together;
 }
