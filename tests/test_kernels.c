@@ -407,7 +407,8 @@ static void test_entries(const struct kernels *k, int full)
                          k->pair[pair][d] != NULL);
         const int is_byte = d == DT_i8 || d == DT_u8;
         expect_entry(k->name, "summary", 0, d, full && ((is_float && !is_f8) || is_byte), k->summary[d] != NULL);
-        expect_entry(k->name, "summary_chain", 0, d, full && ((is_float && !is_f8) || is_byte),
+        expect_entry(k->name, "summary_chain", 0, d,
+                     full && (d == DT_f32 || d == DT_f64 || is_byte || (is_float && !is_f8 && k->moments_lanes)),
                      k->summary_chain[d] != NULL);
         expect_entry(k->name, "squares", 0, d, full && is_byte, k->squares[d] != NULL);
         expect_entry(k->name, "products", 0, d, full && is_float && !is_f8,

@@ -227,7 +227,7 @@ struct kernels {
     struct fold_kernels fold[FOLD_COUNT][CLS_COUNT];        /* AND, OR, XOR: integer classes only (else null) */
     struct moments_kernels moments[2];                      /* CLS_F32, CLS_F64 */
     summary_fn *summary[DT_COUNT];                          /* f16, bf16, f32, f64, i8, u8; x is of this type */
-    summary_chain_fn *summary_chain[DT_COUNT];              /* the same */
+    summary_chain_fn *summary_chain[DT_COUNT];              /* the same; f16, bf16: AVX-512 only */
     struct lse_kernels lse[2];                              /* CLS_F32, CLS_F64 */
     struct arg_kernels arg[2][CLS_COUNT];                   /* [0] argmin, [1] argmax */
     rows_fn *squares[DT_COUNT];                             /* sums of squares, of i8 and u8 */
