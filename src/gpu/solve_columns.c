@@ -232,6 +232,26 @@ static struct columns_form form_of_one(const struct problem *problem, int widest
     return form;
 }
 
+/* A fold and moments of one operand, as a mean and a variance: of f32, and of 16-bit floats of few columns, two columns
+ * a thread with all lanes together; or one of vector 0. (H200, mean and var, us by the forms below and so: f32 20,000 by
+ * 10,000 249 and 206, 1,605,632 by 64 125 and 107; bf16 of the latter 78 and 69, but 65,536 by 4096 157 and 165.) */
+static struct columns_form form_of_two(const struct problem *problem, int64_t tiles, int widest,
+                                       const struct gpu_limits *limits)
+{
+    enum { WORDS = 3, VECTOR = 2, HELD = 4, FEW_COLUMNS = 256, BATCH = 4 };
+    const int item = mf_gpu_widest_item(problem);
+    const int64_t kept = problem->kept_total, blocks = (kept + GPU_WARP * VECTOR - 1) / (GPU_WARP * VECTOR) * tiles;
+    struct columns_form form = {.vector = 0};
+    if (problem->program.reducer_count != 2 || mf_emit_lane_words(problem) != WORDS || widest < VECTOR ||
+        !mf_columns_float_moments(problem) || problem->memory.window_count || problem->reduced_total < TILE ||
+        (item != 4 && (item != 2 || kept > FEW_COLUMNS)) || kept < GPU_WARP * VECTOR ||
+        blocks < limits->multiprocessors)
+        return form;
+    form = mf_columns_form(problem, VECTOR, HELD, GPU_WARP);
+    form.batch = BATCH;
+    return form;
+}
+
 /* Whether this is an index of bytes or 16-bit floats, and each multiprocessor has a block. (H200, bf16, 401,408 by 128,
  * 2,380 GB/s, in turn 2,890; H100, u8, 8000 by 8000, 840 and 1,040; but bf16, 12,544 by 2048, 2,050 and 1,960.) */
 static int is_index_in_turn(const struct problem *problem, int64_t tiles, int widest, const struct gpu_limits *limits)
@@ -265,6 +285,9 @@ static struct columns_form known_form(const struct problem *problem, int64_t til
                    : none;
     if (mf_gpu_has_logsums(problem) || is_index_in_turn(problem, tiles, widest, limits))
         return mf_columns_turn_form(problem, widest, limits);
+    const struct columns_form two = form_of_two(problem, tiles, widest, limits);
+    if (two.vector)
+        return two;
     const struct columns_form few = mf_columns_few_form(problem, tiles, widest, limits->multiprocessors, many);
     if (few.vector)
         return few;
