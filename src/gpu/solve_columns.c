@@ -233,8 +233,8 @@ static struct columns_form form_of_one(const struct problem *problem, int widest
 }
 
 /* A fold and moments of one operand, as a mean and a variance: of f32, and of 16-bit floats of few columns, two columns
- * a thread with all lanes together; or one of vector 0. (H200, mean and var, us by the forms below and so: f32 20,000 by
- * 10,000 249 and 206, 1,605,632 by 64 125 and 107; bf16 of the latter 78 and 69, but 65,536 by 4096 157 and 165.) */
+ * a thread with all lanes together; or one of vector 0. (H200, mean and var, us by the forms below and so: f32 20000 by
+ * 10000 249 and 206, 1,605,632 by 64 125 and 107; bf16 of the latter 78 and 69, but 65,536 by 4096 157 and 165.) */
 static struct columns_form form_of_two(const struct problem *problem, int64_t tiles, int widest,
                                        const struct gpu_limits *limits)
 {
